@@ -41,6 +41,22 @@ def width() -> int:
     return shutil.get_terminal_size((_WIDTH, 0)).columns
 
 
+def paragraph(text: str, indent: str = '') -> str:
+    """Return a text in lines that are not wider than the terminal. No word is split.
+
+    :param indent: the indentation of the first line; the others have three times as much
+    """
+    lines = textwrap.wrap(
+        printable(text),
+        width(),
+        initial_indent=indent,
+        subsequent_indent=3 * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return '\n'.join(lines)
+
+
 def table(
     titles: Row,
     rows: Sequence[Sequence[object]],

@@ -116,6 +116,7 @@ def _explain(config: cfg.ConfigOpts) -> int:
         output.print_document(render.document(result) | assume.document(assumed))
     else:
         heading = assume.heading(assumed, known)
-        output.print_text(heading + render.text(known.in_values(result)))
+        command = render.next_command(result, arguments.assume)
+        output.print_text(heading + render.text(known.in_values(result), command))
     output.notify(unlisted.notice(missing))
     return CANDIDATES if result.candidates.count else NO_CANDIDATES

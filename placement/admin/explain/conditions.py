@@ -8,6 +8,7 @@ the query first, so this module expects a valid query.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 import enum
+from typing import Any
 
 from placement import grammar
 from placement.candidates import model, request
@@ -17,39 +18,40 @@ from placement.microversion import Version
 class Kind(enum.Enum):
     """The kinds of conditions."""
 
-    RESOURCES = 'resources'
-    REQUIRED = 'required'
-    FORBIDDEN = 'forbidden'
-    MEMBER_OF = 'member_of'
-    FORBIDDEN_AGGREGATES = 'forbidden aggregates'
-    IN_TREE = 'in_tree'
-    ROOT_REQUIRED = 'root_required'
-    ROOT_FORBIDDEN = 'root_forbidden'
-    SAME_SUBTREE = 'same_subtree'
-    GROUP_POLICY = 'group_policy'
+    RESOURCES = enum.auto()
+    REQUIRED = enum.auto()
+    FORBIDDEN = enum.auto()
+    MEMBER_OF = enum.auto()
+    FORBIDDEN_AGGREGATES = enum.auto()
+    IN_TREE = enum.auto()
+    ROOT_REQUIRED = enum.auto()
+    ROOT_FORBIDDEN = enum.auto()
+    SAME_SUBTREE = enum.auto()
+    GROUP_POLICY = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One condition of a query.
 
-    :ivar key: the key, as the contract of `placement-manage explain` defines it
-    :ivar suffix: the suffix of the request group; None if the condition is not part of a group
-    :ivar names: the names, UUIDs or suffixes of the condition
-    :ivar amount: the requested amount of a resource class
+    :ivar key: the key, as the guide of `placement-manage explain` defines it
+    :ivar part: the query that has only this condition
     """
 
     key: str
     kind: Kind
-    suffix: str | None
-    names: frozenset[str]
-    amount: int = 0
+    part: model.Query[str]
 
     @property
-    def name(self) -> str:
-        """The name of a condition that has exactly one."""
-        (name,) = self.names
-        return name
+    def suffix(self) -> str | None:
+        """The suffix of the request group; None if the condition is not part of a group."""
+        return self.part.groups[0].suffix if self.part.groups else None
+
+    @property
+    def amount(self) -> tuple[str, int]:
+        """The resource class and the amount of a RESOURCES condition."""
+        ((amount,),) = (group.amounts for group in self.part.groups)
+        return amount
 
 
 Conditions = Sequence[Condition]
@@ -63,71 +65,69 @@ def conditions_of(
     :param pairs: the (key, value) pairs of the query string
     :param query: the result of `request.parse`
     """
-    expressions = _forbidden_aggregates(pairs, version)
     conditions: list[Condition] = []
     for group in query.groups:
-        conditions += _of_group(group, expressions)
+        conditions += _of_group(group, _forbidden_aggregates(pairs, version, group.suffix))
     for name in sorted(query.root_required):
-        conditions.append(_named('root_required:', Kind.ROOT_REQUIRED, None, name))
+        part = _query(root_required=frozenset((name,)))
+        conditions.append(Condition(f'root_required:{name}', Kind.ROOT_REQUIRED, part))
     for name in sorted(query.root_forbidden):
-        conditions.append(_named('root_required:!', Kind.ROOT_FORBIDDEN, None, name))
+        part = _query(root_forbidden=frozenset((name,)))
+        conditions.append(Condition(f'root_required:!{name}', Kind.ROOT_FORBIDDEN, part))
     for key, value in pairs:
         if key == 'same_subtree':
             suffixes = request.parse_same_subtree(value)
-            text = f'same_subtree:{_joined(suffixes)}'
-            conditions.append(Condition(text, Kind.SAME_SUBTREE, None, suffixes))
+            part = _query(same_subtrees=(suffixes,))
+            joined = ','.join(sorted(suffixes))
+            conditions.append(Condition(f'same_subtree:{joined}', Kind.SAME_SUBTREE, part))
     if query.isolate:
-        conditions.append(Condition('group_policy', Kind.GROUP_POLICY, None, frozenset()))
+        conditions.append(Condition('group_policy', Kind.GROUP_POLICY, _query(isolate=True)))
     return tuple(dict.fromkeys(conditions))
 
 
 def _forbidden_aggregates(
-    pairs: request.Pairs, version: Version
-) -> list[tuple[str, frozenset[str]]]:
-    """Return the suffix and the UUIDs of each forbidden aggregate expression.
+    pairs: request.Pairs, version: Version, suffix: str
+) -> Iterator[frozenset[str]]:
+    """Yield the UUIDs of each forbidden aggregate expression of a group.
 
     A parsed query has the UUIDs of all expressions of a group in one set.
     """
-    found = []
-    for kind, suffix, value in request.group_values(pairs, version):
-        if kind == 'member_of':
+    for kind, of_suffix, value in request.group_values(pairs, version):
+        if kind == 'member_of' and of_suffix == suffix:
             _, uuids = grammar.parse_member_of([value], allow_forbidden=True)
             if uuids:
-                found.append((suffix, uuids))
-    return found
+                yield uuids
 
 
 def _of_group(
-    group: model.Group[str], expressions: Iterable[tuple[str, frozenset[str]]]
+    group: model.Group[str], forbidden_aggregates: Iterable[frozenset[str]]
 ) -> Iterator[Condition]:
-    suffix = group.suffix
+    def condition(key: str, kind: Kind, **part: Any) -> Condition:
+        name, _, value = key.partition(':')
+        key = f'{name}{group.suffix}:{value}'.removesuffix(':')
+        return Condition(key, kind, _query(groups=(model.Group(group.suffix, **part),)))
+
     for name, amount in group.amounts:
-        key = f'resources{suffix}:{name}'
-        yield Condition(key, Kind.RESOURCES, suffix, frozenset((name,)), amount)
+        yield condition(f'resources:{name}', Kind.RESOURCES, amounts=((name, amount),))
     for names in group.required:
-        yield _any_of(f'required{suffix}:', Kind.REQUIRED, suffix, names)
+        yield condition(f'required:{_any_of(names)}', Kind.REQUIRED, required=(names,))
     for name in sorted(group.forbidden):
-        yield _named(f'required{suffix}:!', Kind.FORBIDDEN, suffix, name)
+        yield condition(f'required:!{name}', Kind.FORBIDDEN, forbidden=frozenset((name,)))
     for uuids in group.member_of:
-        yield _any_of(f'member_of{suffix}:', Kind.MEMBER_OF, suffix, uuids)
-    for of_suffix, uuids in expressions:
-        if of_suffix == suffix:
-            yield _any_of(f'member_of{suffix}:!', Kind.FORBIDDEN_AGGREGATES, suffix, uuids)
+        yield condition(f'member_of:{_any_of(uuids)}', Kind.MEMBER_OF, member_of=(uuids,))
+    for uuids in forbidden_aggregates:
+        key = f'member_of:!{_any_of(uuids)}'
+        yield condition(key, Kind.FORBIDDEN_AGGREGATES, forbidden_aggregates=uuids)
     if group.in_tree is not None:
-        yield Condition(f'in_tree{suffix}', Kind.IN_TREE, suffix, frozenset((group.in_tree,)))
+        yield condition('in_tree', Kind.IN_TREE, in_tree=group.in_tree)
 
 
-def _any_of(prefix: str, kind: Kind, suffix: str, names: frozenset[str]) -> Condition:
-    any_of = grammar.ANY_OF if len(names) > 1 else ''
-    return Condition(f'{prefix}{any_of}{_joined(names)}', kind, suffix, names)
+def _query(groups: tuple[model.Group[str], ...] = (), **part: Any) -> model.Query[str]:
+    return model.Query(groups, **part)
 
 
-def _named(prefix: str, kind: Kind, suffix: str | None, name: str) -> Condition:
-    return Condition(f'{prefix}{name}', kind, suffix, frozenset((name,)))
-
-
-def _joined(names: Iterable[str]) -> str:
-    return ','.join(sorted(names))
+def _any_of(names: frozenset[str]) -> str:
+    return (grammar.ANY_OF if len(names) > 1 else '') + ','.join(sorted(names))
 
 
 # Queries ----------------------------------------------------------------------
@@ -143,46 +143,38 @@ def query_of(
 
     :param nested: whether a candidate may use several providers of one tree
     """
-    by_suffix: dict[str, list[Condition]] = {}
-    others: list[Condition] = []
+    groups: dict[str, model.Group[str]] = {}
+    kept: list[model.Query[str]] = []
     for condition in conditions:
-        if condition.kind is Kind.RESOURCES and condition in relaxed:
-            condition = replace(condition, amount=0)
-        elif condition in relaxed:
+        if condition not in relaxed:
+            kept.append(condition.part)
+        elif condition.kind is not Kind.RESOURCES:
             continue
-        if condition.suffix is None:
-            others.append(condition)
-        else:
-            by_suffix.setdefault(condition.suffix, []).append(condition)
+        for part in condition.part.groups:
+            if condition in relaxed:
+                part = replace(part, amounts=((condition.amount[0], 0),))
+            before = groups.get(part.suffix)
+            groups[part.suffix] = _together(before, part) if before else part
     return model.Query(
-        groups=tuple(_group(suffix, members) for suffix, members in by_suffix.items()),
-        isolate=any(condition.kind is Kind.GROUP_POLICY for condition in others),
-        root_required=_union(others, Kind.ROOT_REQUIRED),
-        root_forbidden=_union(others, Kind.ROOT_FORBIDDEN),
-        same_subtrees=request.effective(_sets(others, Kind.SAME_SUBTREE)),
+        groups=tuple(groups.values()),
+        isolate=any(part.isolate for part in kept),
+        root_required=frozenset().union(*(part.root_required for part in kept)),
+        root_forbidden=frozenset().union(*(part.root_forbidden for part in kept)),
+        same_subtrees=request.effective(one for part in kept for one in part.same_subtrees),
         nested=nested,
     )
 
 
-def _group(suffix: str, conditions: Conditions) -> model.Group[str]:
-    in_trees = _sets(conditions, Kind.IN_TREE)
+def _together(one: model.Group[str], other: model.Group[str]) -> model.Group[str]:
     return model.Group(
-        suffix=suffix,
-        amounts=tuple((c.name, c.amount) for c in conditions if c.kind is Kind.RESOURCES),
-        required=_sets(conditions, Kind.REQUIRED),
-        forbidden=_union(conditions, Kind.FORBIDDEN),
-        member_of=_sets(conditions, Kind.MEMBER_OF),
-        forbidden_aggregates=_union(conditions, Kind.FORBIDDEN_AGGREGATES),
-        in_tree=next(iter(in_trees[0])) if in_trees else None,
+        suffix=one.suffix,
+        amounts=one.amounts + other.amounts,
+        required=one.required + other.required,
+        forbidden=one.forbidden | other.forbidden,
+        member_of=one.member_of + other.member_of,
+        forbidden_aggregates=one.forbidden_aggregates | other.forbidden_aggregates,
+        in_tree=other.in_tree if one.in_tree is None else one.in_tree,
     )
-
-
-def _sets(conditions: Iterable[Condition], kind: Kind) -> tuple[frozenset[str], ...]:
-    return tuple(condition.names for condition in conditions if condition.kind is kind)
-
-
-def _union(conditions: Iterable[Condition], kind: Kind) -> frozenset[str]:
-    return frozenset().union(*_sets(conditions, kind))
 
 
 def may_be_relaxed(relaxed: Collection[Condition], conditions: Iterable[Condition]) -> bool:
@@ -190,7 +182,6 @@ def may_be_relaxed(relaxed: Collection[Condition], conditions: Iterable[Conditio
 
     A RESOURCES condition always stays in its group, because relaxing it ignores only its amount.
     """
-    conditions = list(conditions)
     remaining = {
         condition.suffix
         for condition in conditions
@@ -208,10 +199,7 @@ def may_be_relaxed(relaxed: Collection[Condition], conditions: Iterable[Conditio
 
 
 def presence(class_id: int) -> int:
-    """Return the id of the class that stands for the presence of an inventory of a class.
-
-    The presence of the presence of a class is the class itself.
-    """
+    """Return the id of the class that stands for the presence of an inventory of a class."""
     return -1 - class_id
 
 

@@ -188,56 +188,6 @@ class Cloud:
             and self.meets_together(of_group, host, root)
         ]
 
-    def serving(
-        self, every: list[Condition], relaxed: Collection[str], of: Condition
-    ) -> list[Host]:
-        """Return the providers that satisfy the group of a relaxed amount alone.
-
-        For the unsuffixed group, sharing providers for the class are returned too. If there are
-        none of both, those for the class are returned.
-        """
-        suffix, (name,) = str(of.suffix), of.values
-        slots = [amounts for s, amounts in _slots(every, relaxed) if s == suffix]
-        of_class = next(amounts for amounts in slots if name in amounts)
-        together = {name: n for amounts in slots for name, n in amounts.items()}
-        required = [
-            c for c in every if c.kind == 'required' and c.suffix == suffix and c.key not in relaxed
-        ]
-        alone = [
-            host
-            for host in self._own(every, relaxed, suffix, together)
-            if all(self.meets(c, host, self.root(host)) for c in required)
-        ]
-        if not suffix:
-            alone += self._shared(every, relaxed, name)
-        return alone if alone or suffix else self._own(every, relaxed, suffix, of_class)
-
-    def _shared(self, every: list[Condition], relaxed: Collection[str], name: str) -> list[Host]:
-        """Return the providers that share a class of the unsuffixed group with other trees."""
-        of_each = [
-            c
-            for c in every
-            if c.suffix == '' and c.key not in relaxed and c.kind not in ('resources', 'required')
-        ]
-        return [
-            host
-            for host in self.hosts.values()
-            if name in host.inventories
-            and any(host in self.reach(root) for root in self.roots if root is not self.root(host))
-            and self.meets_together(of_each, host, Host('root of another tree'))
-        ]
-
-    def _own(
-        self, every: list[Condition], relaxed: Collection[str], suffix: str, amounts: dict[str, int]
-    ) -> list[Host]:
-        """Return the options for some amounts in the trees of the providers themselves."""
-        return [
-            host
-            for root in self.roots
-            for host in self.options(every, relaxed, suffix, amounts, root)
-            if self.root(host) is root
-        ]
-
     def meets_together(self, of_group: list[Condition], host: Host, root: Host) -> bool:
         """Whether a provider satisfies all conditions of a group.
 
@@ -349,22 +299,6 @@ def _is_allowed(every: list[Condition], relaxed: Collection[str]) -> bool:
     """Whether each group keeps a condition or a class."""
     kept = {c.suffix for c in every if c.key not in relaxed or c.kind == 'resources'}
     return all(c.suffix in kept for c in every if c.suffix is not None)
-
-
-def most_free(
-    cloud: Cloud, every: list[Condition], relaxed: Collection[str]
-) -> dict[str, tuple[int, str, int, str]]:
-    """Return, for each relaxed amount, the largest free capacity and max_unit with their names."""
-    found = {}
-    for c in every:
-        if c.key in relaxed and c.kind == 'resources':
-            hosts = cloud.serving(every, relaxed, c)
-            if hosts:
-                inventories = [(host.name, host.inventories[c.values[0]]) for host in hosts]
-                free = min((-max(0, int(capacity(i)) - i['used']), name) for name, i in inventories)
-                unit = min((-i['max_unit'], name) for name, i in inventories)
-                found[c.key] = (-int(free[0]), free[1], -int(unit[0]), unit[1])
-    return found
 
 
 def funnel(cloud: Cloud, every: list[Condition], suffix: str, amounts: dict[str, int]) -> list[int]:

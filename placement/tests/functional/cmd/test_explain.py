@@ -55,7 +55,7 @@ class RandomWorldsTest(base.WorldTestCase):
             rows.fill(db_api.get_placement_engine(), world)
             with (
                 self.subTest(seed=seed, version=str(case.version), query=pairs),
-                mock.patch.object(explanation, 'NEAR_TREES_PER_BATCH', 2),
+                mock.patch.object(explanation, 'COMPARED', 2),
             ):
                 with engine.snapshot() as conn:
                     found = explanation.explain(conn, subject, silent)
@@ -63,7 +63,7 @@ class RandomWorldsTest(base.WorldTestCase):
                 if seed % COMPARED == 0:
                     compared += self._compare(pairs, case.version, found, rng)
                 if not found.candidates.count:
-                    sizes[len(found.relaxations[0].without) if found.relaxations else 0] += 1
+                    sizes[len(found.relaxations[0].keys) if found.relaxations else 0] += 1
         # Many queries have relaxations of one condition, of two conditions, and none.
         SEEDS.show(sizes)
         self.assertGreater(min(sizes[0], sizes[1], sizes[2]), len(SEEDS.range) // 25, sizes)
@@ -77,18 +77,10 @@ class RandomWorldsTest(base.WorldTestCase):
         if not nested:
             self.assertEqual(naive.trees(cloud, every, (), True), found.nested.count)
         expected = naive.relaxations(cloud, every, nested)
-        self.assertEqual(expected, {frozenset(r.without): r.trees.count for r in found.relaxations})
-        for relaxation in found.relaxations:
-            self.assertEqual(
-                naive.most_free(cloud, every, relaxation.without),
-                {
-                    key: (m.free.amount, m.free.provider, m.max_unit.amount, m.max_unit.provider)
-                    for key, m in relaxation.most_free.items()
-                },
-            )
+        self.assertEqual(expected, {frozenset(r.keys): r.trees.count for r in found.relaxations})
         for of_group in found.funnel:
             self.assertEqual(
-                naive.funnel(cloud, every, of_group.suffix, dict(of_group.amounts)),
+                naive.funnel(cloud, every, of_group.group, dict(of_group.resources)),
                 list(of_group.providers.values()),
             )
         failures = {
@@ -109,7 +101,7 @@ class RandomWorldsTest(base.WorldTestCase):
         if has_candidates:
             return 0
         every = naive.conditions(pairs, version)
-        relaxations = {frozenset(relaxation.without) for relaxation in found.relaxations}
+        relaxations = {frozenset(relaxation.keys) for relaxation in found.relaxations}
         # If there is a relaxation of one condition, pairs of conditions are not examined.
         sizes = (1,) if any(len(keys) == 1 for keys in relaxations) else (1, 2)
         sets = [set_ for size in sizes for set_ in itertools.combinations(every, size)]
@@ -191,9 +183,8 @@ def _without(
 # Eight devices, for nine groups that need one device each.
 DEVICES = 'R[V:8]\n' + ''.join(f'  D{n}[VGPU:1]\n' for n in range(8))
 GROUPS = '&'.join(f'resources_{n}=VGPU:1' for n in range(9)) + '&group_policy=isolate'
-NONE = 'No provider tree has allocation candidates in microversion 1.39.'
 EACH_OF_15 = '&'.join(f'resources_{n}=V:1' for n in range(15)) + '&group_policy=none'
-LIMIT = 'reached the limit [placement] max_candidate_search_steps in microversion 1.39.'
+LIMIT = 'The search reached the limit [placement] max_candidate_search_steps'
 TRAITS = ','.join(
     f'HW_CPU_X86_{name}'
     for name in (
@@ -233,33 +224,53 @@ class ExamplesTest(base.WorldTestCase):
             return explanation.explain(conn, subject, progress)
 
     @ddt.data(
-        ('H[V:8]', 'resources=V:4', '1 provider tree has allocation candidates'),
-        ('H1[V:8]\nH2[V:6] {GOLD}\nH3[V:1]', 'resources=V:4', '2 provider trees have allocation'),
+        ('H[V:8]', 'resources=V:4', '1 host fits: H.'),
+        # Hosts with the same inventories are named once, whatever is used.
+        (
+            'A[V:9]\nH3[V:8]\nH1[V: total 8 used 2]\nH2[V:1]',
+            'resources=V:4',
+            '3 hosts fit: H1 (1 more), A.',
+        ),
+        (
+            '\n'.join(f'H{n}[V:{n + 4}]' for n in range(12)),
+            'resources=V:4',
+            '12 hosts fit: H0, H1, H10, H11, H2, H3, H4, H5, H6, ... Hosts',
+        ),
         (
             '\n'.join(f'H{n}[V:8]' for n in range(1001)),
             'resources=V:4',
-            'More than 1000 provider|H0, H1, H10, H100, H101, H102, H103, H104, H105, ... Prov',
+            'More than 1,000 hosts fit',
         ),
-        ('H[V:8]', 'resources=V:9', NONE),
+        ('H[V:8]', 'resources=V:9', 'Nothing fits. 1 host would fit without resources:VCPU.'),
+        # The host that lacks the smallest part of an amount, and nothing else.
+        (
+            'A[V: total 9 used 4, M:9] {GOLD}\nB[V:9, M: total 9 used 4] {GOLD}\n'
+            'C[V:9, M:9]\nD[V:9, M:9]',
+            'resources=V:6,M:8&required=GOLD',
+            'Nothing fits. 2 hosts would fit without CUSTOM_GOLD; A lacks 1 VCPU.|'
+            'required:CUSTOM_GOLD 2 resources:VCPU 1 resources:MEMORY_MB 1|'
+            'fail: A: VCPU 4 of 9 used, 6 requested B: MEMORY_MB 4 of 9 used, 8 requested '
+            'C (1 more): lacks CUSTOM_GOLD|Next: placement-manage drain A',
+        ),
+        ('H[M: total 4096 used 4096]', 'resources=M:2048', '; H lacks 2,048 MB of memory.'),
         # Amounts that no inventory can have, and many different sums of amounts.
-        ('H[V:8]', EACH_OF_15.replace('V:1', f'V:{10**30}'), NONE),
+        ('H[V:8]', EACH_OF_15.replace('V:1', f'V:{10**30}'), 'Nothing fits. No single condition'),
         (
             'H1[V:8190]\nH2[V:8191]\nH3[V:9999]',
             '&'.join(f'resources_{n}=V:{2**n}' for n in range(13)) + '&group_policy=none',
-            '2 provider trees have allocation candidates',
+            '2 hosts fit: H2, H3.',
         ),
         (
             'H[V:8]',
             'resources=V:9&required=GOLD&root_required=BLUE',
-            'There is no condition, and no pair of conditions, without which',
+            'Nothing fits. No single condition is the reason, and no pair of conditions.',
         ),
         (
             'H[V:8]',
             'resources=V:9&required=GOLD&' + '&'.join(f'member_of=!X{n}' for n in range(40)),
-            'There is no single condition without which|for at most 40 conditions; this query has '
-            '42.',
+            'No single condition is the reason.|for at most 40 conditions; this query has 42.',
         ),
-        ('H[V:7, D:9]', 'resources=V:8,D:10', 'VCPU 7 on H, DISK_GB 9'),
+        ('H[V:7, D:9]', 'resources=V:8,D:10', 'without resources:VCPU and resources:DISK_GB.'),
         (
             'R[V:8]',
             'resources_1=V:1&resources_2=V:1&group_policy=isolate',
@@ -275,85 +286,85 @@ class ExamplesTest(base.WorldTestCase):
         (
             'H1\n  A1[V:8]\n  B1[D:9]\nH2\n  A2[V:8]\n    B2[D:9]',
             'resources_1=V:1&resources_2=D:1&same_subtree=_1,_2&group_policy=none',
-            '1 provider tree has allocation candidates in microversion 1.39. H2 ',
+            '1 host fits: H2.',
         ),
-        # The names of the trees with candidates, of the best relaxation, and of equal trees.
-        ('H3[V:8]\nH1[V:8]\nH2[V:1]', 'resources=V:4', 'in microversion 1.39. H1, H3 Providers'),
+        # The tables show where providers and hosts are lost.
         (
-            '\n'.join(f'H{n}[V:8]' for n in range(12)),
-            'resources=V:4',
-            'H0, H1, H10, H11, H2, H3, H4, H5, H6, H7, and 2 more',
+            'H1[V:8]\nH2[V:8]\nH3[V:1]',
+            'resources=V:4&required=in:GOLD,BLUE',
+            'Request Inventory Capacity VCPU:4 3 2|'
+            'all hosts 3 resources:VCPU 2 required:in:CUSTOM_BLUE,CUSTOM_GOLD 0 each',
+        ),
+        (
+            'H1[V:8]\nH2[V:8]\nH3[V:1]',
+            'resources_1=V:1&required_1=GOLD&in_tree_1=H1',
+            'Request Inventory in_tree Traits group _1: VCPU:1 3 1 0',
         ),
     )
     @ddt.unpack
     def test_texts(self, drawing, query, expected):
-        text = render.text(self.explain(drawing, query))
+        text = self.text(self.explain(drawing, query))
         for part in expected.split('|'):
-            self.assertIn(part, ' '.join(text.split()))
-        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+            self.assertIn(part, text)
 
-    def words(self, drawing: str, query: str) -> str:
+    def text(self, found: Any) -> str:
         """Return the text without the lines of tables, and with one blank between words."""
-        text = render.text(self.explain(drawing, query))
-        return ' '.join(re.sub(r'[|+]|--+', ' ', text).split())
+        text = render.text(found, render.next_command(found))
+        tables = [line for line in text.splitlines() if line.startswith(('+', '|'))]
+        others = [line for line in text.splitlines() if line not in tables and 'Next: ' not in line]
+        self.assertLessEqual(max(map(len, others)), 100)
+        return ' '.join(re.sub(r'[|+]|--+(?=[+-])', ' ', text).split())
 
-    def test_the_best_relaxation_is_first_and_equal_trees_are_one_line(self):
-        hosts = '\n'.join(f'H{n}[V:9]' for n in range(9))
-        text = self.words(f'A[V:8] {{GOLD}}\n{hosts}', 'resources=V:9&required=GOLD')
-        self.assertIn('required:CUSTOM_GOLD 9 resources:VCPU 1', text)
-        self.assertIn(
-            'conditions fail: A: VCPU capacity 8, 9 requested H0, H1, H2, and 6 more: lacks '
-            'CUSTOM_GOLD',
-            text,
-        )
+    @ddt.data(
+        (
+            'H[V:8]',
+            'resources=V:4',
+            "headroom resources=VCPU%3A4 --microversion 1.39 --assume 'a b'",
+        ),
+        ('H[V: total 8 used 8]', 'resources=V:4', "drain H --assume 'a b'"),
+        ('H[V:8]', 'resources=V:9', f'resource provider inventory list {worlds.uuid_of("H")}'),
+        ('H[V:8]', 'root_required=GOLD&resources=V:1', 'resource provider trait list'),
+        ('H[V:8]', 'resources_1=V:1&member_of_1=A', 'resource provider aggregate list'),
+        ('', 'resources=V:1', 'None'),
+    )
+    @ddt.unpack
+    def test_the_next_command(self, drawing, query, expected):
+        found = self.explain(drawing, query)
+        self.assertIn(expected, str(render.next_command(found, ['a b'])))
 
     def test_many_equal_trees(self):
-        with mock.patch.object(explanation, 'NEAR_TREES_PER_BATCH', 6):
-            text = self.words('\n'.join(f'H{n}[V:8]' for n in range(9)), 'resources=V:9')
-        self.assertIn('H0, H1, H2, and 3 more: VCPU capacity 8', text)
-        self.assertIn('These are 6 of 9 such trees.', text)
-
-    def test_tables_show_where_providers_and_trees_are_lost(self):
-        hosts = 'H1[V:8]\nH2[V:8]\nH3[V:1]'
-        text = self.words(hosts, 'resources=V:4&required=in:GOLD,BLUE')
-        for part in (
-            'Request Inventory Capacity VCPU:4 3 2 ',
-            'all trees 3 resources:VCPU 2 required:in:CUSTOM_BLUE,CUSTOM_GOLD 0 each',
-        ):
-            self.assertIn(part, text)
-        text = self.words(hosts, 'resources_1=V:1&required_1=GOLD&in_tree_1=H1')
-        self.assertIn('Request Inventory in_tree Traits group _1: VCPU:1 3 1 0 ', text)
+        with mock.patch.object(explanation, 'COMPARED', 6):
+            found = self.explain('\n'.join(f'H{n}[V:8]' for n in range(9)), 'resources=V:9')
+        text = self.text(found)
+        self.assertIn('H0 (5 more): VCPU capacity 8', text)
+        self.assertIn('These are 6 of 9 such hosts.', text)
 
     def test_many_failures_are_cut_off(self):
         found = self.explain('H[V:8]', f'resources=VCPU:1&required={TRAITS}', raw=True)
-        self.assertIn('; and 2 more, which --format json lists', render.text(found))
+        self.assertIn('; and 2 more, which --format json lists', self.text(found))
 
     def test_the_newer_microversion(self):
         found = self.explain('R[V:8]\n  C[D:9]', 'resources=V:1,D:1', Version(1, 28))
-        self.assertIn(
-            '\n1 provider tree has allocation candidates from microversion 1.29 on.\n',
-            render.text(found),
-        )
+        self.assertIn('Nothing fits. From microversion 1.29 on: 1 host fits. ', self.text(found))
 
     def test_a_search_that_reaches_the_limit(self):
         found = self.explain(DEVICES, GROUPS, max_steps=5)
         self.assertTrue(found.candidates.cut and found.candidates.more)
-        text = render.text(found)
-        self.assertIn(LIMIT, ' '.join(text.split()))
-        self.assertNotIn('without which', text)
+        text = self.text(found)
+        self.assertIn(f'{LIMIT}, so hosts may fit. The hosts in which', text)
         # A tree with enough devices is searched first.
         more = 'S\n  ' + '\n  '.join(f'S{n}[VGPU:1]' for n in range(9))
         found = self.explain(f'{more}\n{DEVICES}', GROUPS, max_steps=120)
-        self.assertIn('At least 1 provider trees have allocation candidates', render.text(found))
+        self.assertIn('At least 1 host fits: S, ... Hosts', self.text(found))
 
     def test_a_relaxation_whose_search_reaches_the_limit(self):
         # No tree can serve the query, or the query without one condition, so there is no search.
         query = f'{GROUPS}&resources=V:9&required=GOLD'
         found = self.explain(DEVICES, query, max_steps=0)
         self.assertIn(
-            'without these conditions.\nAllocation candidates may exist:\n'
-            '  resources:VCPU and required:CUSTOM_GOLD\n',
-            render.text(found),
+            f'Nothing fits. {LIMIT} without these conditions, so hosts may fit: resources:VCPU and '
+            'required:CUSTOM_GOLD ',
+            self.text(found),
         )
         self.assertEqual(
             [{'without': ['resources:VCPU', 'required:CUSTOM_GOLD'], 'cut': True}],
@@ -369,12 +380,12 @@ class ExamplesTest(base.WorldTestCase):
 
         self.explain('H1[V:8]\nH2[V:8]\nH3[V:1]', 'resources=V:4', progress=progress)
         self.assertEqual(
-            {'Reading provider trees': 3, 'Checking conditions': 2, 'Searching candidates': 1},
+            {'Reading provider trees': 3, 'Checking conditions': 3, 'Searching candidates': 2},
             counts,
         )
 
     def test_a_complete_search(self):
-        keys = {one.without for one in self.explain(DEVICES, GROUPS).relaxations}
+        keys = {one.keys for one in self.explain(DEVICES, GROUPS).relaxations}
         self.assertEqual({(f'resources_{n}:VGPU', 'group_policy') for n in range(9)}, keys)
 
     def test_a_query_distinguishes_the_trees_that_it_names(self):
@@ -421,10 +432,7 @@ class CommandTest(base.WorldTestCase, in_process.Commands):
         self.assertIn('compute1: VCPU 8 of 8 used, 4 requested', text)
         self.assertNotIn('compute2:', text)
         text = self.manage(0, 'explain', 'resources=VCPU:1').stdout
-        self.assertEqual(
-            '2 provider trees have allocation candidates in microversion 1.39.',
-            text.splitlines()[0],
-        )
+        self.assertEqual('2 hosts fit: compute2 (1 more).', text.splitlines()[0])
 
     @ddt.data(
         ENCODED,
@@ -481,7 +489,7 @@ class CommandTest(base.WorldTestCase, in_process.Commands):
         log = '\n'.join([*lines, own + searched.format('resources=VCPU:2', '1.36')])
         done = self.manage(0, 'explain', '--request', REQUEST, '-', stdin=log)
         self.assertIn('2 different searches; this is the last one', done.stderr)
-        self.assertIn('in microversion 1.36', done.stdout)
+        self.assertIn('--microversion 1.36', done.stdout)
         for sentence, *arguments in (
             ('contains no search of the request req-9; ', 'req-9', str(path)),
             ('cannot be read', REQUEST, f'{path}.1'),

@@ -1,0 +1,360 @@
+"""Finds the relaxations: the minimal sets of conditions without which the query has candidates.
+
+All relaxations of one condition are found. If there is none, all of two conditions are.
+
+Most trees cannot have candidates without some conditions, because other conditions fail there, too.
+So each condition is first checked alone. A set of conditions is represented by a bit mask: bit n
+stands for the condition with the number n.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+import functools
+import itertools
+import operator
+
+from placement import capacity
+from placement.admin.explain import conditions
+from placement.admin.explain.conditions import Condition, Conditions, Kind
+from placement.admin.progress import Advance, Progress
+from placement.candidates import eligibility, model, request, solver
+from placement.candidates.selection import Budget
+
+# Trees are counted up to this number.
+MAX_TREES = 1_000
+# Pairs are judged for queries with at most this number of conditions.
+MAX_CONDITIONS_FOR_PAIRS = 40
+# The search steps of the first search of a tree. If they are not enough, the tree is searched again
+# after all others, with `_GROWTH` times as many steps. So a tree that takes long to search does not
+# delay the others.
+_FIRST_SHARE = 10_000
+_GROWTH = 4
+# The conditions that every single provider satisfies.
+_OF_SEVERAL_PROVIDERS = (Kind.SAME_SUBTREE, Kind.GROUP_POLICY)
+# The conditions of the unsuffixed group that all of its providers must satisfy together.
+_COLLECTIVE = (Kind.RESOURCES, Kind.REQUIRED)
+
+Mask = int
+# Returns the providers of an anchor that satisfy a condition.
+_Check = Callable[[model.Anchor], Iterable[model.Provider]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """The number of trees that have candidates.
+
+    :ivar more: whether there are, or may be, more trees than `count`
+    :ivar cut: whether the search reached the search limit before it was complete
+    :ivar roots: the ids of the roots of these trees
+    """
+
+    count: int
+    more: bool = False
+    cut: bool = False
+    roots: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A set of conditions without which the query has candidates.
+
+    The search of such a set may also have reached the search limit.
+    """
+
+    without: tuple[Condition, ...]
+    trees: Trees
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the conditions."""
+        return tuple(condition.key for condition in self.without)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The conditions that fail in an anchor.
+
+    :ivar alone: the conditions that no provider in reach satisfies
+    :ivar slots: for each slot, the sets of conditions of which one must be relaxed so that some
+        provider can serve the slot. An empty set means that a provider can serve it as it is, and
+        no set means that no provider has the inventories
+    :ivar effective: the conditions whose relaxation may change the candidates of the anchor
+    """
+
+    alone: Mask
+    slots: tuple[frozenset[Mask], ...]
+    effective: Mask
+
+    def allow(self, relaxed: Mask) -> bool:
+        """Whether the anchor may have candidates if these conditions are relaxed.
+
+        It has none if a slot has no eligible provider. If a relaxed condition has no effect, the
+        candidates are those of a smaller set of relaxed conditions, which is expected to have none.
+        """
+        if self.alone & ~relaxed or relaxed & ~self.effective:
+            return False
+        return all(any(not mask & ~relaxed for mask in masks) for masks in self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The search of a cloud without some of the conditions of a query.
+
+    :ivar ids: the ids of all names of the query
+    :ivar nested: whether a candidate may use several providers of one tree
+    :ivar failures: the anchors of the cloud, grouped by the conditions that fail in them
+    """
+
+    conditions: Conditions
+    ids: request.Ids
+    nested: bool
+    failures: dict[Failures, list[model.Anchor]]
+
+    def trees(
+        self,
+        relaxed: Collection[Condition],
+        limit: Budget,
+        advance: Advance = lambda _count: None,
+        nested: bool | None = None,
+    ) -> Trees:
+        """Return the number of trees that have candidates if these conditions are relaxed.
+
+        If a proper subset of the conditions yields candidates, some trees may not be counted.
+
+        :param limit: updated with the search steps
+        :param advance: called with the number of trees whose search is complete
+        :param nested: in place of the attribute
+        """
+        mask = _mask(condition in relaxed for condition in self.conditions)
+        possible = [
+            anchor
+            for failures, anchors in self.failures.items()
+            if failures.allow(mask)
+            for anchor in anchors
+        ]
+        if not possible:
+            return Trees(0)
+        if limit.is_exceeded:
+            return Trees(0, more=True, cut=True)
+        nested = self.nested if nested is None else nested
+        query = request.with_ids(conditions.query_of(self.conditions, relaxed, nested), self.ids)
+        prepared = model.PreparedQuery.of(conditions.with_presence(query), one_per_tree=not nested)
+        classes = {self.ids.classes[c.amount[0]] for c in relaxed if c.kind is Kind.RESOURCES}
+        anchors = [_with_presence(anchor, classes) for anchor in possible] if classes else possible
+        found: list[int] = []
+        for anchor in _with_candidates(prepared, anchors, limit, advance):
+            found.append(anchor.root.id)
+            if len(found) > MAX_TREES:
+                return Trees(MAX_TREES, more=True, roots=tuple(found[:MAX_TREES]))
+        exceeded = limit.is_exceeded
+        return Trees(len(found), more=exceeded, cut=exceeded, roots=tuple(found))
+
+    def relaxations(self, max_steps: int, progress: Progress) -> Iterator[Relaxation]:
+        """Yield the relaxations of a query that has no candidates.
+
+        :param max_steps: the search limit of each condition, and of all pairs together
+        """
+        singles = []
+        with progress('Leaving out one condition', len(self.conditions)) as advance:
+            for condition in self.conditions:
+                singles += self._judged((condition,), Budget(max_steps))
+                advance(1)
+        yield from singles
+        if not self.omits_pairs(singles) and all(one.trees.cut for one in singles):
+            yield from self._pairs({one.without[0] for one in singles}, Budget(max_steps), progress)
+
+    def omits_pairs(self, found: Iterable[Relaxation]) -> bool:
+        """Whether pairs are needed, but not judged, because the query has too many conditions."""
+        return len(self.conditions) > MAX_CONDITIONS_FOR_PAIRS and all(
+            one.trees.cut for one in found
+        )
+
+    def _pairs(
+        self, undecided: set[Condition], limit: Budget, progress: Progress
+    ) -> Iterator[Relaxation]:
+        """Yield the relaxations of two conditions.
+
+        :param undecided: the conditions without which there may be candidates, because the search
+            was cut
+        """
+        pairs = list(itertools.combinations(self.conditions, 2))
+        with progress('Leaving out two conditions', len(pairs)) as advance:
+            for pair in pairs:
+                if not undecided.isdisjoint(pair):
+                    yield Relaxation(pair, Trees(0, cut=True))
+                else:
+                    yield from self._judged(pair, limit)
+                advance(1)
+
+    def _judged(self, without: tuple[Condition, ...], limit: Budget) -> list[Relaxation]:
+        """Return the set, if the query has candidates without it or if the search was cut."""
+        if not conditions.may_be_relaxed(without, self.conditions):
+            return []
+        trees = self.trees(without, limit)
+        return [Relaxation(without, trees)] if trees.count or trees.cut else []
+
+
+def _with_candidates(
+    prepared: model.PreparedQuery,
+    anchors: Iterable[model.Anchor],
+    limit: Budget,
+    advance: Advance,
+) -> Iterator[model.Anchor]:
+    """Yield the anchors that have a candidate, until the search limit is exceeded."""
+    share = _FIRST_SHARE
+    while anchors:
+        cut = []
+        for anchor in anchors:
+            bindings = solver.solve(prepared, anchor, limit)
+            limit.grant(share)
+            found = next(iter(bindings), None)
+            if limit.is_exceeded:
+                return
+            if found is None and limit.is_spent:
+                cut.append(anchor)
+                continue
+            advance(1)
+            if found is not None:
+                yield anchor
+        anchors = cut
+        share *= _GROWTH
+
+
+def _with_presence(anchor: model.Anchor, class_ids: Collection[int]) -> model.Anchor:
+    """Return the anchor with inventories that stand for the presence of those of some classes."""
+    inventories = {
+        class_id: model.ProviderInventory(
+            conditions.presence(class_id), capacity.MAX_INT, 0, 1, capacity.MAX_INT, 1, 1.0, 0
+        )
+        for class_id in class_ids
+    }
+
+    def changed(provider: model.Provider) -> model.Provider:
+        present = inventories.keys() & provider.inventories.keys()
+        if not present:
+            return provider
+        more = {conditions.presence(class_id): inventories[class_id] for class_id in present}
+        return provider._replace(inventories={**provider.inventories, **more})
+
+    return anchor._replace(
+        root=changed(anchor.root),
+        tree=tuple(map(changed, anchor.tree)),
+        sharing_providers=tuple(map(changed, anchor.sharing_providers)),
+    )
+
+
+# Checks of each condition -----------------------------------------------------
+
+
+def search_of(
+    all_conditions: Conditions,
+    ids: request.Ids,
+    nested: bool,
+    anchors: Collection[model.Anchor],
+    progress: Progress,
+) -> Search:
+    """Return the search of all anchors of a cloud."""
+    checks = [_check_of(condition, ids) for condition in all_conditions]
+    slots = list(_slots(all_conditions, ids))
+    always = _always_effective(all_conditions)
+    grouped: dict[Failures, list[model.Anchor]] = {}
+    with progress('Checking conditions', len(anchors)) as advance:
+        for anchor in anchors:
+            failures = _failures(anchor, checks, slots, always)
+            grouped.setdefault(failures, []).append(anchor)
+            advance(1)
+    return Search(all_conditions, ids, nested, grouped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A slot: its classes, and the numbers of its conditions."""
+
+    classes: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+
+def _failures(
+    anchor: model.Anchor, checks: Iterable[_Check], slots: Iterable[_Slot], always: Mask
+) -> Failures:
+    satisfying = [frozenset(provider.id for provider in check(anchor)) for check in checks]
+    alone = _mask(not ids for ids in satisfying)
+    of_slots = [_masks(slot, anchor, satisfying) for slot in slots]
+    return Failures(
+        alone=alone,
+        slots=tuple(map(_minimal, of_slots)),
+        effective=functools.reduce(operator.or_, itertools.chain(*of_slots), alone | always),
+    )
+
+
+def _masks(slot: _Slot, anchor: model.Anchor, satisfying: Sequence[frozenset[int]]) -> set[Mask]:
+    """Return the sets of conditions that fail for a provider with the inventories."""
+    return {
+        sum(1 << number for number in slot.numbers if provider.id not in satisfying[number])
+        for provider in anchor.providers
+        if all(class_id in provider.inventories for class_id in slot.classes)
+    }
+
+
+def _minimal(masks: set[Mask]) -> frozenset[Mask]:
+    """Return the masks of which no other mask is a subset."""
+    return frozenset(
+        mask for mask in masks if not any(other != mask and not other & ~mask for other in masks)
+    )
+
+
+def _mask(bits: Iterable[bool]) -> Mask:
+    return sum(1 << number for number, bit in enumerate(bits) if bit)
+
+
+def _always_effective(all_conditions: Conditions) -> Mask:
+    """Return the conditions that can affect candidates even if each provider satisfies them alone.
+
+    The amounts of several slots are added up, same_subtree and group_policy concern several
+    providers, and in the unsuffixed group, the expressions of member_of must be satisfied by the
+    same provider, and the required traits by all providers together.
+    """
+    requests = Counter(c.amount[0] for c in all_conditions if c.kind is Kind.RESOURCES)
+    return _mask(
+        condition.kind in _OF_SEVERAL_PROVIDERS
+        or (condition.kind is Kind.RESOURCES and requests[condition.amount[0]] > 1)
+        or (condition.kind in (Kind.REQUIRED, Kind.MEMBER_OF) and not condition.suffix)
+        for condition in all_conditions
+    )
+
+
+def _slots(all_conditions: Conditions, ids: request.Ids) -> Iterator[_Slot]:
+    by_suffix: dict[str, list[int]] = {}
+    for number, condition in enumerate(all_conditions):
+        if condition.suffix is not None:
+            by_suffix.setdefault(condition.suffix, []).append(number)
+    for suffix, numbers in by_suffix.items():
+        classes = {
+            number: ids.classes[all_conditions[number].amount[0]]
+            for number in numbers
+            if all_conditions[number].kind is Kind.RESOURCES
+        }
+        if suffix:
+            yield _Slot(tuple(classes.values()), tuple(numbers))
+            continue
+        others = [n for n in numbers if all_conditions[n].kind not in _COLLECTIVE]
+        for number, class_id in classes.items():
+            yield _Slot((class_id,), (number, *others))
+
+
+def _check_of(condition: Condition, ids: request.Ids) -> _Check:
+    if condition.kind in _OF_SEVERAL_PROVIDERS:
+        return lambda anchor: anchor.providers
+    query = request.with_ids(condition.part, ids)
+    if condition.suffix is None:
+        return lambda anchor: [anchor.root] if eligibility.is_anchor(anchor.root, query) else []
+    (group,) = query.groups
+    if not condition.suffix and condition.kind not in _COLLECTIVE:
+        return functools.partial(eligibility.permitted_providers, group)
+    slot = model.Slot(group, group.amounts)
+    return lambda anchor: [
+        provider
+        for provider in anchor.providers
+        if eligibility.satisfies_suffixed_group(provider, slot)
+    ]
