@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-import dataclasses
 from typing import Any
 
 from oslo_config import cfg
@@ -10,11 +9,8 @@ import sqlalchemy as sa
 
 from placement.admin import atomic_file, named_trees, names, unlisted
 from placement.admin.assume import apply
-from placement.admin.drain import moves, reading, render, report
-from placement.admin.drain.each import each
-from placement.admin.drain.plan import Move
-from placement.admin.drain.report import Drain, Planner
-from placement.admin.drain.requests import Cloud
+from placement.admin.drain import reading, render, report
+from placement.admin.drain.report import Drain
 from placement.admin.failure import CannotProceedError
 from placement.cmd import assume, output, program
 from placement.db import engine
@@ -120,23 +116,35 @@ def _drain(config: cfg.ConfigOpts) -> int:
         members = assume.document(assumed)
         output.print_document([one | members for one in render.document(drains)])
     else:
-        named = known.in_values(drains)
-        text = render.text(named, _sentence(arguments, named, interrupted), arguments.each)
-        output.print_text(assume.heading(assumed, known) + text)
+        of_all = not (arguments.providers or interrupted)
+        text = _text(arguments, known.in_values(drains), of_all)
+        following = f'\n\nNext: {command}' if (command := _next(arguments, drains)) else ''
+        output.print_text(assume.heading(assumed, known) + text + following)
     output.notify(unlisted.notice(missing))
     if interrupted:
         trees = '1 tree' if len(drains) == 1 else f'{len(drains)} trees'
         output.notify(f'The command was interrupted after {trees}.')
         return program.CANNOT
-    return ALL_FIT if all(one.fits for one in drains) else SOME_DO_NOT
+    return ALL_FIT if report.all_fit(drains) else SOME_DO_NOT
 
 
-def _sentence(arguments: argparse.Namespace, drains: Sequence[Drain], interrupted: bool) -> str:
+def _text(arguments: argparse.Namespace, drains: Sequence[Drain], of_all: bool) -> str:
     if arguments.each:
-        return render.sentence_of_each(drains, not (arguments.providers or interrupted))
+        return render.text_of_each(drains, of_all)
+    return render.text(drains[0], bool(arguments.consumer))
+
+
+def _next(arguments: argparse.Namespace, drains: Sequence[Drain]) -> str | None:
     if arguments.consumer:
-        return render.sentence_of_consumers(drains[0])
-    return render.sentence_of_trees(drains[0])
+        return None if arguments.assume else render.migration(drains[0])
+    options = ['--where', arguments.where] if arguments.where else []
+    if arguments.same_aggregates:
+        options.append('--same-aggregates')
+    if arguments.same_traits:
+        options += ['--same-traits', ','.join(arguments.same_traits)]
+    for change in arguments.assume:
+        options += ['--assume', change]
+    return render.next_command(drains, arguments.each, options)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -173,31 +181,18 @@ def _planned(
     roots = named_trees.require_roots(conn, arguments.providers)
     consumers = reading.consumers(conn, arguments.consumer) if arguments.consumer else []
     cloud, conditions = reading.cloud(conn, options, output.progress)
-    planner = Planner(cloud, conditions)
-    is_single = not arguments.each or len(roots or cloud.anchors) == 1
-    if arguments.moves is not None and not is_single:
+    planner = report.Planner(cloud, conditions)
+    if arguments.moves is not None and arguments.each and len(roots or cloud.anchors) != 1:
         raise CannotProceedError('--moves with --each requires a single tree.')
     if arguments.each:
-        planned = each(conn, cloud, planner, roots, output.progress)
+        planned = reading.each(conn, planner, roots, output.progress)
     else:
         if roots:
             consumers = reading.consumers_of_trees(conn, roots)
-        planned = iter([planner.drain(consumers, frozenset(roots) or None)])
-    for result, found in planned:
-        yield _with_moves(conn, cloud, result, found, arguments.moves) if is_single else result
-
-
-def _with_moves(
-    conn: sa.Connection, cloud: Cloud, result: Drain, found: Sequence[Move], path: str | None
-) -> Drain:
-    """Return the result with its moves, and write them to a file.
-
-    :param path: the file; None for no file
-    """
-    owners = reading.owners(conn, [move.request.consumer.uuid for move in found])
-    if path is not None:
-        lines = list(moves.lines(cloud, found, owners))
-        with atomic_file.replacing(path) as target:
-            target.writelines(lines)
-    named = [moves.moved(cloud, move, owners[move.request.consumer.uuid]) for move in found]
-    return dataclasses.replace(result, moves=named)
+        planned = iter([planner.drain(consumers, frozenset(roots) or None, with_moves=True)])
+    for result in planned:
+        if arguments.moves is not None:
+            lines = [move.line() for move in result.moves or ()]
+            with atomic_file.replacing(arguments.moves) as target:
+                target.writelines(lines)
+        yield result

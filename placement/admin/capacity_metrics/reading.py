@@ -16,7 +16,7 @@ from placement.admin.capacity_metrics.model import (
     Provider,
     ProviderInventory,
 )
-from placement.admin.drain.each import all_trees
+from placement.admin.drain.reading import all_trees
 from placement.admin.headroom import reading as headroom_reading
 from placement.admin.headroom.report import simulation_of
 from placement.admin.progress import Progress, silent

@@ -8,7 +8,6 @@ are.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-import fnmatch
 from typing import NamedTuple
 
 import os_resource_classes as orc
@@ -28,22 +27,18 @@ class Allocation(NamedTuple):
 
 
 class Consumer(NamedTuple):
-    """A consumer with all its allocations. The type is None if the consumer has none."""
+    """A consumer with all its allocations.
+
+    The type is None if the consumer has none; the project and the user are None if they do not
+    exist.
+    """
 
     uuid: str
     type: str | None
-    allocations: tuple[Allocation, ...]
-
-
-class Owner(NamedTuple):
-    """What the body of a request repeats of a consumer.
-
-    The project and the user are None if they do not exist.
-    """
-
     project: str | None
     user: str | None
     generation: int
+    allocations: tuple[Allocation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +165,6 @@ def query_of(kind: Kind, conditions: Conditions) -> model.Query[int]:
     )
 
 
-def matching(globs: Iterable[str], traits: Mapping[str, int]) -> frozenset[int]:
-    """Return the ids of the traits that match a pattern.
-
-    :param globs: patterns with `*`, `?` and `[...]`
-    :param traits: name -> id
-    """
-    patterns = tuple(globs)
-    return frozenset(
-        id_
-        for name, id_ in traits.items()
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-    )
-
-
 def requests_of(
     cloud: Cloud,
     conditions: Conditions,
@@ -195,11 +176,10 @@ def requests_of(
     :param away: the ids of the roots of the drained trees; None if each consumer has to leave the
         trees where it is (see `trees_of`)
     """
-    requests = []
-    for consumer in consumers:
-        leaves = trees_of(cloud, consumer) if away is None else away
-        requests.append(_request(cloud, conditions, consumer, leaves))
-    return requests
+    return [
+        _request(cloud, conditions, one, trees_of(cloud, one) if away is None else away)
+        for one in consumers
+    ]
 
 
 def trees_of(cloud: Cloud, consumer: Consumer) -> frozenset[int]:

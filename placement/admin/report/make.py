@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from placement.admin import audit
-from placement.admin.drain.each import all_trees
+from placement.admin.drain.reading import all_trees
 from placement.admin.names import Names
 from placement.admin.progress import Progress
 from placement.admin.report import document, page, read, trees
