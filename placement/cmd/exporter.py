@@ -1,21 +1,26 @@
 """The command `placement-manage exporter`: the capacity of the cloud as metrics for Prometheus."""
 
 import argparse
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+import contextlib
 import math
 import sys
 from typing import Any
+from urllib.parse import urlsplit
 
 from oslo_config import cfg
 
-from placement.admin import query_text, unlisted
-from placement.admin.capacity_metrics import listen_address, model, reading
+from placement.admin import exporter, unlisted
+from placement.admin.exporter import METRICS, Collector, Computed, State
 from placement.admin.failure import CannotProceedError
-from placement.admin.headroom import reading as headroom_reading
+from placement.admin.headroom import reading
 from placement.candidates.model import Query
 from placement.cmd import output, program
 
+_TEXT = (
+    'Export the capacity of the cloud as metrics for Prometheus. The command serves the metrics '
+    'until it is stopped.'
+)
 # Only this machine can connect to the default address.
 ADDRESS = '127.0.0.1:9180'
 CACHE_SECONDS = '30'
@@ -24,15 +29,8 @@ HEADROOM_SECONDS = '300'
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    exporter = program.add_database_command(
-        commands,
-        'exporter',
-        _export,
-        'Export the capacity of the cloud as metrics for Prometheus. The command serves the '
-        'metrics until it is stopped.',
-        patient=False,
-    )
-    how = exporter.add_mutually_exclusive_group()
+    parser = program.add_database_command(commands, 'exporter', _export, _TEXT, patient=False)
+    how = parser.add_mutually_exclusive_group()
     how.add_argument(
         '--listen',
         metavar='ADDRESS:PORT',
@@ -42,38 +40,34 @@ def add_commands(commands: Any) -> None:
     how.add_argument(
         '--once', action='store_true', help='print the metrics once instead of serving them'
     )
-    exporter.add_argument(
+    parser.add_argument(
         '--cache',
         metavar='SECONDS',
         default=CACHE_SECONDS,
         help='serve metrics of up to this age without a new read; default: %(default)s',
     )
-    exporter.add_argument(
+    parser.add_argument(
         '--without',
         metavar='NAME[,NAME...]',
         type=lambda text: [name.strip() for name in text.split(',')],
         default=[],
         help='leave out these metrics',
     )
-    _add_computed(exporter)
-
-
-def _add_computed(exporter: argparse.ArgumentParser) -> None:
-    exporter.add_argument(
+    parser.add_argument(
         '--headroom',
         metavar='NAME=QUERY',
         action='append',
         default=[],
         help='export how many more claims of a query of GET /allocation_candidates fit, as '
-        f'{model.HEADROOM}{{query="NAME"}}; the option can be repeated',
+        'placement_headroom{query="NAME"}; the option can be repeated',
     )
-    exporter.add_argument(
+    parser.add_argument(
         '--headroom-interval',
         metavar='SECONDS',
         default=HEADROOM_SECONDS,
         help='compute the headroom in the background, at most every SECONDS; default: %(default)s',
     )
-    exporter.add_argument(
+    parser.add_argument(
         '--drain-interval',
         metavar='SECONDS',
         help='export how many trees can be drained, as placement_trees_drainable, and compute it '
@@ -82,108 +76,90 @@ def _add_computed(exporter: argparse.ArgumentParser) -> None:
 
 
 def _export(config: cfg.ConfigOpts) -> int:
-    arguments = config.category
-    address = listen_address.parse(arguments.listen)
-    shown = _Shown(
-        frozenset(arguments.without),
-        _queries(arguments.headroom),
-        _parse_seconds(arguments.headroom_interval, '--headroom-interval'),
-        None
-        if arguments.drain_interval is None
-        else _parse_seconds(arguments.drain_interval, '--drain-interval'),
-    )
-    if unknown := sorted(shown.without - model.OPTIONAL):
+    options = config.category
+    address = _address(options.listen)
+    queries = reading.parse_named(options.headroom)
+    for name in ('cache', 'headroom_interval', 'drain_interval'):
+        setattr(options, name, _seconds(getattr(options, name), name))
+    if unknown := sorted({*options.without} - METRICS.keys()):
         raise CannotProceedError(
             f'--without names metrics that do not exist or are required: {", ".join(unknown)}.'
         )
-    keep = _parse_seconds(arguments.cache, '--cache')
-    # The following modules need prometheus_client, which is an optional requirement.
-    if arguments.once:
-        _print_once(shown)
+    if options.once:
+        _print_once(options, queries)
     else:
-        _serve(address, keep, shown)
+        _serve(options, queries, *address)
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What to export.
+def _print_once(options: argparse.Namespace, queries: Mapping[str, Query[str]]) -> None:
+    # The library is an optional requirement.
+    import prometheus_client
 
-    :ivar without: the names of metrics to leave out
-    :ivar queries: the queries of `--headroom` by name
-    :ivar interval: the value of `--headroom-interval` in seconds
-    :ivar drain_interval: the value of `--drain-interval` in seconds; None without drains
-    """
-
-    without: frozenset[str]
-    queries: Mapping[str, Query[str]]
-    interval: float
-    drain_interval: float | None
-
-    def headroom(self) -> model.Headroom:
-        """Return the number of claims of each query that fit."""
-        return reading.headroom(self.queries) if self.queries else ()
-
-    def drains(self) -> model.Drains | None:
-        """Return the number of trees that can be drained; None without drains."""
-        return None if self.drain_interval is None else reading.drains()
+    drains = None if options.drain_interval is None else exporter.drains()
+    computed = Computed(exporter.headroom(queries), drains)
+    read = exporter.read(options.without, output.progress)
+    output.notify(unlisted.notice(read.unlisted))
+    collector = Collector(State.of(read, computed), options.without, output.progress)
+    # The functions of the library need only the method `collect` of a registry.
+    text = prometheus_client.generate_latest(collector)
+    sys.stdout.buffer.write(text)
 
 
-def _queries(arguments: Iterable[str]) -> dict[str, Query[str]]:
-    """Return the queries of `--headroom` by name.
+def _serve(
+    options: argparse.Namespace, queries: Mapping[str, Query[str]], host: str, port: int
+) -> None:
+    from placement.admin import serving
 
-    :raises CannotProceedError: a query is not valid, or two have the same name
-    """
-    queries: dict[str, Query[str]] = {}
-    for argument in arguments:
-        name, separator, text = argument.partition('=')
-        if not name or not separator:
-            raise CannotProceedError(f'--headroom needs NAME=QUERY, but is {argument!r}.')
-        if name in queries:
-            raise CannotProceedError(f'Two queries of --headroom have the name {name!r}.')
-        (queries[name],) = headroom_reading.parse([text], query_text.version('latest'))
-    return queries
+    headroom: serving.Latest[Mapping[str, int]] = serving.Latest(
+        'headroom', lambda: exporter.headroom(queries), options.headroom_interval, {}
+    )
+    drains: serving.Latest[exporter.Drains | None] | None = None
+    if options.drain_interval is not None:
+        what = 'number of trees that can be drained'
+        drains = serving.Latest(what, exporter.drains, options.drain_interval, None)
 
+    def computed() -> Computed:
+        return Computed(headroom.value(), None if drains is None else drains.value())
 
-def _print_once(shown: _Shown) -> None:
-    from placement.admin.capacity_metrics.exposition import Page
-
-    cloud = reading.read(output.progress, shown.without, shown.headroom(), shown.drains())
-    output.notify(unlisted.notice(cloud.unlisted))
-    page = Page(cloud, output.progress, shown.without)
-    sys.stdout.buffer.write(page.render().body)
-
-
-def _serve(address: listen_address.ListenAddress, keep: float, shown: _Shown) -> None:
-    from placement.admin.capacity_metrics.exporter import Exporter, Latest
-    from placement.admin.capacity_metrics.server import Server
-
-    headroom: Latest[model.Headroom] = Latest('headroom', shown.headroom, shown.interval, ())
-    drains: Latest[model.Drains | None] = Latest(
-        'number of trees that can be drained',
-        shown.drains,
-        math.inf if shown.drain_interval is None else shown.drain_interval,
-        None,
+    application = serving.Application(
+        lambda: exporter.read(options.without), computed, options.cache, options.without
     )
 
-    def read() -> model.Cloud:
-        return reading.read(without=shown.without, headroom=headroom.value(), drains=drains.value())
+    def ready(url: str) -> None:
+        # The first request finds the results, if their computation does not take long.
+        computed()
+        output.notify(f'Serving metrics at {url}')
 
-    server = Server(address, Exporter(read, keep, shown.without))
-    headroom.value()
-    drains.value()
-    server.serve(lambda: output.notify(f'Serving metrics at {server.url}'))
+    serving.serve(application, host, port, ready)
 
 
-def _parse_seconds(text: str, option: str) -> float:
-    """Return the value of an option.
+def _address(text: str) -> tuple[str, int]:
+    """Return the host and the port of the option `--listen`.
+
+    :raises CannotProceedError: the text is malformed
+    """
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(f'//{text}')
+        if parts.netloc == text and text.isascii() and parts.hostname and parts.port is not None:
+            return parts.hostname, parts.port
+    raise CannotProceedError(
+        f'{text!r} is not an address and a port to listen on, such as 127.0.0.1:9180 or [::1]:9180.'
+    )
+
+
+def _seconds(text: str | None, name: str) -> float | None:
+    """Return the value of an option; None if it is not given.
 
     :raises CannotProceedError: the value is not a number of seconds
     """
+    if text is None:
+        return None
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
+        option = f'--{name.replace("_", "-")}'
         raise CannotProceedError(f'{option} must be a number of seconds from 0, but is {text!r}.')
     return seconds

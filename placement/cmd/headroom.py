@@ -1,19 +1,19 @@
 """The command `placement-manage headroom`."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 import sys
 from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, names, query_text, tables, unlisted
+from placement.admin import atomic_file, cloud, names, query_text, tables, unlisted
 from placement.admin.assume import apply
 from placement.admin.failure import CannotProceedError
-from placement.admin.headroom import claims, reading, render, report
-from placement.admin.headroom.claims import Line, Owner
-from placement.admin.headroom.report import AGGREGATE, TREE, Headroom
+from placement.admin.headroom import reading, result
+from placement.admin.headroom.result import AGGREGATE, TREE
+from placement.admin.headroom.simulation import Simulation
+from placement.candidates.model import Query
 from placement.cmd import assume, output, program
 from placement.db import engine
 from placement.schemas import IDENTIFIER
@@ -86,49 +86,43 @@ def _count(text: str) -> int:
 
 
 def _headroom(config: cfg.ConfigOpts) -> int:
-    arguments = config.category
-    known = names.read(arguments.names)
-    changes = assume.parse(arguments.assume)
-    texts = _texts(arguments.queries)
-    version = query_text.version(arguments.microversion)
+    options = config.category
+    known = names.read(options.names)
+    changes = assume.parse(options.assume)
+    texts = _texts(options.queries)
+    version = query_text.version(options.microversion)
     queries = reading.parse(texts, version)
-    claims_file = _claims_file(arguments, len(queries))
+    owner = _check_claims(options, len(queries))
+    aggregates = shown = None
     with (
         engine.snapshot() as source,
         apply.assumed(source, changes, output.progress) as assumed,
     ):
-        cloud = reading.read(
-            assumed.conn,
-            queries,
-            output.progress,
-            with_aggregates=arguments.by == AGGREGATE,
-            with_names=arguments.format == output.TABLE and arguments.by != AGGREGATE,
-        )
+        read = reading.read(assumed.conn, queries, output.progress)
+        if options.by == AGGREGATE:
+            aggregates = cloud.aggregates(assumed.conn)
+        elif options.format == output.TABLE:
+            shown = cloud.root_names(assumed.conn)
         missing = assumed.conn.scalar(unlisted.COUNT) or 0
-    results = []
-    for text, named, query in zip(texts, queries, cloud.queries, strict=True):
-        simulation = report.simulation_of(query, cloud.anchors, cloud.sharing_id, output.progress)
-        by = (
-            report.by_aggregate(simulation.steps, cloud.aggregates)
-            if arguments.by == AGGREGATE
-            else report.by_tree(simulation.steps)
+    simulations = list(read.simulations(output.progress))
+    results = [
+        result.of(text, str(version), simulation, named, query, aggregates)
+        for text, simulation, named, query in zip(
+            texts, simulations, queries, read.queries, strict=True
         )
-        unused = report.fragmentation_of(query, named, cloud.anchors, simulation.steps)
-        results.append(
-            Headroom(text, str(version), simulation.fits, simulation.at_most, by, unused)
-        )
-        if claims_file:
-            lines = claims.lines(simulation.steps, named, query, cloud.anchors, claims_file.owner)
-            _write(claims_file, simulation.fits, lines)
-    if arguments.format == output.JSON:
+    ]
+    if options.claims:
+        _write_claims(options, simulations[0], queries[0], read, owner)
+    if options.format == output.JSON:
         members = assume.document(assumed)
-        output.print_document([one | members for one in render.document(results)])
+        output.print_document([one | members for one in result.document(results)])
     else:
-        aggregates = {uuid: name for uuid in cloud.aggregates.values() if (name := known.of(uuid))}
-        heading = assume.heading(assumed, known)
-        _print(arguments, heading, results, {**cloud.names, **aggregates})
+        if aggregates is not None:
+            shown = {uuid: known.of(uuid) or '' for uuid in aggregates.values()}
+        text = result.text(results, options.by, shown or {})
+        output.print_text(assume.heading(assumed, known) + text)
     output.notify(unlisted.notice(missing))
-    return ALL_FIT if all(result.fits for result in results) else SOME_FITS_NOWHERE
+    return ALL_FIT if all(one.fits for one in results) else SOME_FITS_NOWHERE
 
 
 def _texts(arguments: Sequence[str]) -> list[str]:
@@ -147,27 +141,14 @@ def _texts(arguments: Sequence[str]) -> list[str]:
 # Claims -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _ClaimsFile:
-    """The file of the option --claims.
-
-    :ivar maximum: the maximum number of claims to write
-    """
-
-    path: str
-    owner: Owner
-    maximum: int
-
-
-def _claims_file(arguments: argparse.Namespace, queries: int) -> _ClaimsFile | None:
-    """Return the file to write, and check it before the long work; None without --claims."""
-    path = arguments.claims
-    if path is None:
+def _check_claims(options: argparse.Namespace, queries: int) -> dict[str, str]:
+    """Return the owner of the claims. Check the options before the long work."""
+    if options.claims is None:
         for name in _OPTIONS_OF_CLAIMS:
-            if getattr(arguments, name) is not None:
+            if getattr(options, name) is not None:
                 raise CannotProceedError(f'--{name.replace("_", "-")} requires --claims.')
-        return None
-    if path == '-':
+        return {}
+    if options.claims == '-':
         raise CannotProceedError(
             '--claims requires the name of a file, because standard output contains the result.'
         )
@@ -175,12 +156,11 @@ def _claims_file(arguments: argparse.Namespace, queries: int) -> _ClaimsFile | N
         # Each query is computed from the present state, so the claims of two queries would not
         # fit one after the other.
         raise CannotProceedError(f'--claims requires a single query; there are {queries}.')
-    owner = Owner(
-        project=_identifier('project', arguments.project),
-        user=_identifier('user', arguments.user),
-    )
-    atomic_file.check(path)
-    return _ClaimsFile(path, owner, arguments.max_claims or _MAX_CLAIMS)
+    owner = {
+        f'{name}_id': _identifier(name, getattr(options, name)) for name in ('project', 'user')
+    }
+    atomic_file.check(options.claims)
+    return owner
 
 
 def _identifier(name: str, given: str | None) -> str:
@@ -194,46 +174,30 @@ def _identifier(name: str, given: str | None) -> str:
     from placement import validation
 
     problem = validation.problem(IDENTIFIER, given)
-    if problem is None and not _is_unicode(given):
+    # On the command line, Python represents bytes that are not UTF-8 as surrogates.
+    if problem is None and given.encode(errors='replace').decode() != given:
         problem = 'it is not valid UTF-8'
     if problem is not None:
         raise CannotProceedError(f'--{name} is not valid: {tables.printable(problem)}.')
     return given
 
 
-def _is_unicode(text: str) -> bool:
-    # On the command line, Python represents bytes that are not UTF-8 as surrogates.
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _write(file: _ClaimsFile, fits: int, lines: Iterable[Line]) -> None:
-    with atomic_file.replacing(file.path) as target:
-        for line in claims.first(lines, file.maximum):
+def _write_claims(
+    options: argparse.Namespace,
+    simulation: Simulation,
+    named: Query[str],
+    read: reading.Cloud,
+    owner: dict[str, str],
+) -> None:
+    maximum = options.max_claims or _MAX_CLAIMS
+    (query,) = read.queries
+    lines = result.claims(simulation.steps, named, query, read.anchors, owner, maximum)
+    with atomic_file.replacing(options.claims) as target:
+        for line in lines:
             for written in range(0, line.times, _LINES_AT_ONCE):
                 target.write(line.text * min(_LINES_AT_ONCE, line.times - written))
-    if fits > file.maximum:
+    if simulation.fits > maximum:
         output.notify(
-            f'{tables.printable(file.path)} contains the first {file.maximum} of {fits} claims, '
-            'as --max-claims requires.'
+            f'{tables.printable(options.claims)} contains the first {maximum} of '
+            f'{simulation.fits} claims, as --max-claims requires.'
         )
-
-
-# Output -----------------------------------------------------------------------
-
-
-def _print(
-    arguments: argparse.Namespace,
-    heading: str,
-    results: Sequence[Headroom],
-    names: Mapping[str, str],
-) -> None:
-    # The tables of many queries would be long, so they are printed on request.
-    with_details = len(results) == 1 or arguments.by is not None
-    text = render.text(results, arguments.by or TREE, names, with_details)
-    output.print_text(heading + text)
-    if not all(result.fits for result in results):
-        output.notify('`placement-manage explain` explains why a query has no candidates.')

@@ -2,14 +2,10 @@
 
 | Module | Task |
 |---|---|
-| `reading` | reads the provider trees and the names that a report needs |
+| `reading` | parses the queries, and reads what they need |
 | `free_capacity` | keeps the free capacity that simulated claims leave |
-| `simulation` | claims one candidate after another until no candidate is left |
-| `upper_bound` | computes a number of claims that no order of claims can exceed |
-| `fragmentation` | computes the free capacity that the claims cannot use |
-| `claims` | builds the body of PUT /allocations/{consumer} for each simulated claim |
-| `report` | counts the claims of each tree or aggregate |
-| `render` | builds the JSON document and the text of the result |
+| `simulation` | claims one candidate after another until none is left, and finds the limit |
+| `result` | builds the JSON document, the text, and the claims from the simulation |
 
 The candidates are those of `placement.candidates.solver`, and its terms anchor, slot and binding
 apply here too (see `placement.candidates.model`). A claim is judged by the rules of

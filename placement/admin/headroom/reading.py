@@ -1,35 +1,37 @@
-"""Reads the provider trees and the names that a report needs."""
+"""Parses the queries, and reads the provider trees that they need."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from placement import exception
-from placement.admin import query_text
+from placement.admin import cloud, query_text
+from placement.admin.cloud import root_names as root_names
 from placement.admin.failure import CannotProceedError
-from placement.admin.progress import Progress
-from placement.candidates import model, names, pages, request
-from placement.db.sqlalchemy import models
+from placement.admin.headroom import simulation
+from placement.admin.headroom.simulation import Simulation
+from placement.admin.progress import Progress, silent
+from placement.candidates import model, names, request
 from placement.microversion import Version
-
-_PROVIDERS = models.resource_providers
-_AGGREGATES = models.placement_aggregates
 
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """The queries with ids, and the state of the cloud in one snapshot of the database."""
+    """The queries with ids, and all anchors of the cloud, in one snapshot of the database.
+
+    :ivar sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has it
+    """
 
     queries: Sequence[model.Query[int]]
     anchors: Sequence[model.Anchor]
-    # The id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has the trait.
     sharing_id: int | None
-    # Aggregate id -> UUID.
-    aggregates: Mapping[int, str]
-    # UUID of a root provider -> name.
-    names: Mapping[str, str]
+
+    def simulations(self, progress: Progress = silent) -> Iterator[Simulation]:
+        """Yield the simulation of each query, from the same state."""
+        for query in self.queries:
+            yield simulation.of_query(query, self.anchors, self.sharing_id, progress)
 
 
 def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:
@@ -41,6 +43,22 @@ def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:
     for number, text in enumerate(texts, 1):
         with refusing(_prefix(number, len(texts))):
             queries.append(query_text.parse(text, version))
+    return queries
+
+
+def parse_named(arguments: Iterable[str]) -> dict[str, model.Query[str]]:
+    """Return the queries of the option `--headroom NAME=QUERY` by name.
+
+    :raises CannotProceedError: a query is not valid, or two have the same name
+    """
+    queries: dict[str, model.Query[str]] = {}
+    for argument in arguments:
+        name, separator, text = argument.partition('=')
+        if not name or not separator:
+            raise CannotProceedError(f'--headroom needs NAME=QUERY, but is {argument!r}.')
+        if name in queries:
+            raise CannotProceedError(f'Two queries of --headroom have the name {name!r}.')
+        (queries[name],) = parse([text], query_text.version('latest'))
     return queries
 
 
@@ -65,15 +83,13 @@ def refusing(prefix: str) -> Iterator[None]:
 def read(
     conn: sa.Connection,
     queries: Sequence[model.Query[str]],
-    progress: Progress,
-    with_aggregates: bool,
-    with_names: bool,
+    progress: Progress = silent,
+    providers: Sequence[model.Provider] | None = None,
 ) -> Cloud:
     """Read all trees once for all queries.
 
     :param conn: a connection on which all statements read the same snapshot of the database
-    :param with_aggregates: whether the UUIDs of aggregates are needed
-    :param with_names: whether the names of root providers are needed
+    :param providers: all providers, if they were read before
     :raises CannotProceedError: a class or trait of a query does not exist
     """
     with_ids, sharing_id = [], None
@@ -82,16 +98,10 @@ def read(
             ids = names.look_up(conn, query)
             with_ids.append(request.with_ids(query, ids))
         sharing_id = ids.sharing_id
-    # The pages of a query with same_subtree have all that the other queries need.
-    query_of_pages = next((query for query in with_ids if query.same_subtrees), with_ids[0])
-    in_any_case = with_aggregates or any(query.aggregates for query in with_ids)
-    return Cloud(
-        queries=with_ids,
-        anchors=anchors(conn, query_of_pages, sharing_id, in_any_case, progress),
-        sharing_id=sharing_id,
-        aggregates=_aggregates(conn) if with_aggregates else {},
-        names=root_names(conn) if with_names else {},
-    )
+    if providers is None:
+        providers = cloud.providers(conn, progress)
+    with_nested = any(query.same_subtrees for query in with_ids)
+    return Cloud(with_ids, cloud.anchors(providers, sharing_id, with_nested), sharing_id)
 
 
 def anchors(
@@ -101,23 +111,7 @@ def anchors(
     with_aggregates: bool,
     progress: Progress,
 ) -> list[model.Anchor]:
-    """Return all anchors of the cloud (see `pages.all_pages`)."""
-    found: list[model.Anchor] = []
-    with progress('Reading provider trees') as advance:
-        for page in pages.all_pages(conn, query, sharing_id, with_aggregates):
-            found += page
-            advance(len(page))
-    return found
-
-
-def _aggregates(conn: sa.Connection) -> dict[int, str]:
-    return {
-        row.id: row.uuid for row in conn.execute(sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid))
-    }
-
-
-def root_names(conn: sa.Connection) -> dict[str, str]:
-    """Return UUID -> name of all root providers."""
-    roots = _PROVIDERS.c.parent_provider_id.is_(None)
-    rows = conn.execute(sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name).where(roots))
-    return {uuid: name or '' for uuid, name in rows}
+    """Return all anchors of the cloud; the form that `drain` uses."""
+    del with_aggregates
+    found = cloud.providers(conn, progress)
+    return cloud.anchors(found, sharing_id, bool(query.same_subtrees))

@@ -12,16 +12,22 @@ Usage only grows, and more usage never adds a candidate. Two rules follow:
 The anchors are visited in the order of the UUIDs of their roots. Several anchors can have the same
 candidate if it uses only sharing providers. This order assigns it to the smallest UUID, because all
 earlier anchors have no candidate left.
+
+A tree *suits* a query if its root satisfies root_required, and it has a suitable provider for each
+part of the query. A provider is *suitable* if it satisfies all conditions except for the amounts,
+same_subtree, and group_policy. A tree *lacks* a class if none of the providers that are suitable
+for it can serve the amount after the claims. The *limit* is the class that the most trees lack.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from placement import capacity
 from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
-from placement.admin.headroom.upper_bound import UpperBound
-from placement.candidates import model, solver
+from placement.admin.progress import Progress
+from placement.candidates import eligibility, model, solver
 from placement.candidates.selection import Budget
 
 # A new search begins if the old one takes this many times the steps of its first candidate without
@@ -32,21 +38,33 @@ _REPORTED = 256
 
 
 class Step(NamedTuple):
-    """Identical claims of one candidate."""
+    """Identical claims of one candidate.
 
-    # The root of the anchor of the candidate.
+    `root` is the root of the anchor of the candidate. The number of claims is at least 1.
+    """
+
     root: model.Provider
     binding: model.Binding
-    # The number of claims, at least 1.
     times: int
+
+
+class Limit(NamedTuple):
+    """The class that the most trees lack, the number of these trees, and of all that suit."""
+
+    class_id: int
+    lacking: int
+    trees: int
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The simulated claims of a query."""
+    """The simulated claims of a query.
+
+    :ivar limit: None if no tree lacks a class
+    """
 
     steps: Sequence[Step]
-    at_most: int
+    limit: Limit | None
 
     @property
     def fits(self) -> int:
@@ -54,39 +72,46 @@ class Simulation:
         return sum(step.times for step in self.steps)
 
 
-def simulate(
+def of_query(
+    query: model.Query[int],
+    anchors: Sequence[model.Anchor],
+    sharing_id: int | None,
+    progress: Progress,
+) -> Simulation:
+    """Simulate claims of a query until no candidate is left, and report the progress.
+
+    :param anchors: all anchors of the cloud
+    :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has it
+    """
+    prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
+    with progress('Simulating claims', len(anchors)) as advance:
+        steps = _simulate(prepared, anchors, sharing_id, advance)
+    return Simulation(steps, _limit(prepared, anchors, steps))
+
+
+def _simulate(
     prepared: model.PreparedQuery,
     anchors: Iterable[model.Anchor],
     sharing_id: int | None,
-    advance: Callable[[int], object] = lambda _: None,
-) -> Simulation:
-    """Claim candidates of the anchors until no candidate is left.
-
-    :param anchors: all anchors of the cloud
-    :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has the
-        trait
-    :param advance: called with numbers of anchors that are done
-    """
-    free, bound = FreeCapacity(), UpperBound(prepared, sharing_id)
+    advance: Callable[[int], object],
+) -> list[Step]:
+    free = FreeCapacity()
     steps: list[Step] = []
     number = 0
     for number, anchor in enumerate(sorted(anchors, key=lambda anchor: anchor.root.uuid), 1):
         current = free.current(anchor)
-        before = len(steps)
         if solver.is_single_provider(prepared, current) and sharing_id not in anchor.root.traits:
             # PERF: in most deployments, most trees have only one provider, which is in no other
             # anchor. So its usage need not be kept. The general case takes six times as long.
             if count := _times_alone(prepared, current):
                 steps.append(Step(anchor.root, solver.binding_of_root(prepared, current), count))
-                bound.add_exactly(count)
         else:
             for binding, count in _claims(prepared, current, free):
                 steps.append(Step(anchor.root, binding, count))
-            bound.add(anchor, has_candidate=len(steps) > before or current is not anchor)
         if number % _REPORTED == 0:
             advance(_REPORTED)
     advance(number % _REPORTED)
-    return Simulation(steps, bound.total())
+    return steps
 
 
 def _times_alone(prepared: model.PreparedQuery, anchor: model.Anchor) -> int:
@@ -121,3 +146,75 @@ def _claims(
             elif budget.used > restart_at:
                 is_exhausted = False
                 break
+
+
+# The limit --------------------------------------------------------------------
+
+
+def _limit(
+    prepared: model.PreparedQuery,
+    anchors: Iterable[model.Anchor],
+    steps: Iterable[Step],
+) -> Limit | None:
+    taken: Counter[model.InventoryKey] = Counter()
+    for step in steps:
+        for key, amount in amounts_of(prepared.slots, step.binding).items():
+            taken[key] += amount * step.times
+    lacking: Counter[int] = Counter()
+    trees = 0
+    for anchor in anchors:
+        if (suitable := _suitable(prepared, anchor)) is None:
+            continue
+        trees += 1
+        lacking.update(
+            {
+                class_id
+                for slot, providers in suitable
+                for class_id, amount in slot.amounts
+                if not any(_can_serve(one, class_id, amount, taken) for one in providers)
+            }
+        )
+    if not lacking:
+        return None
+    # Of several classes, the one with the smallest id.
+    class_id = min(lacking, key=lambda class_id: (-lacking[class_id], class_id))
+    return Limit(class_id, lacking[class_id], trees)
+
+
+def _suitable(
+    prepared: model.PreparedQuery, anchor: model.Anchor
+) -> list[tuple[model.Slot, Sequence[model.Provider]]] | None:
+    """Return the suitable providers of each slot; None if a part of the query has none."""
+    if not eligibility.is_anchor(anchor.root, prepared.query):
+        return None
+    result = []
+    traits: frozenset[int] = frozenset()
+    for slot in (*prepared.unsuffixed.values(), *prepared.suffixed.values()):
+        permitted = _permitted(slot, anchor)
+        for class_id, _ in slot.amounts:
+            permitted = [one for one in permitted if class_id in one.inventories]
+        if not permitted:
+            return None
+        if not slot.suffixed:
+            traits = traits.union(*(one.traits for one in permitted))
+        result.append((slot, permitted))
+    if any(any_set.isdisjoint(traits) for any_set in prepared.query.collective_traits):
+        return None
+    return result
+
+
+def _permitted(slot: model.Slot, anchor: model.Anchor) -> Sequence[model.Provider]:
+    if not slot.suffixed:
+        return eligibility.permitted_providers(slot.group, anchor)
+    bare = slot._replace(amounts=())
+    return [one for one in anchor.providers if eligibility.satisfies_suffixed_group(one, bare)]
+
+
+def _can_serve(
+    provider: model.Provider, class_id: int, amount: int, taken: Counter[model.InventoryKey]
+) -> bool:
+    if used := taken[provider.id, class_id]:
+        inventory = provider.inventories[class_id]
+        current = {class_id: inventory._replace(used=inventory.used + used)}
+        provider = provider._replace(inventories=current)
+    return eligibility.can_allocate(provider, class_id, amount)

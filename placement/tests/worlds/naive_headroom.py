@@ -38,16 +38,36 @@ class Cloud:
             for binding in naive.solve(self.query, current):
                 yield anchor.root.uuid, binding
 
-    def most_claims(self, seen: dict[frozenset[object], int]) -> int:
-        """Return the largest number of claims, by trying all orders of claims."""
-        state = frozenset(item for item in self.taken.items() if item[1])
-        if state not in seen:
-            seen[state] = 0
-            for binding in {binding for _, binding in self.candidates()}:
-                self.claim(binding)
-                seen[state] = max(seen[state], 1 + self.most_claims(seen))
-                self.taken.subtract(self.amounts(binding))
-        return seen[state]
+    def limit(self) -> tuple[int, int, int] | None:
+        """Return the class that the most trees lack, their number, and that of all that suit."""
+        found = map(self._lacking, self._world.anchors)
+        trees = [classes for classes in found if classes is not None]
+        lacking = Counter(class_id for classes in trees for class_id in classes)
+        most = min(lacking, key=lambda class_id: (-lacking[class_id], class_id), default=None)
+        return None if most is None else (most, lacking[most], len(trees))
+
+    def _lacking(self, anchor: model.Anchor) -> set[int] | None:
+        """Return the classes that an anchor lacks; None if it does not suit the query."""
+        query, root = self.query, anchor.root
+        if query.root_required - root.traits or query.root_forbidden & root.traits:
+            return None
+        suitable = [
+            [p for p in anchor.providers if naive.can_serve(slot, _unlimited(p), root)]
+            for slot in self._slots
+        ]
+        unsuffixed = [
+            p for n, slot in enumerate(self._slots) if not slot.suffixed for p in suitable[n]
+        ]
+        if not all(suitable) or not all(
+            any(any_set & p.traits for p in unsuffixed) for any_set in query.collective_traits
+        ):
+            return None
+        return {
+            class_id
+            for slot, providers in zip(self._slots, suitable, strict=True)
+            for class_id, amount in slot.amounts
+            if not any(_can_serve(self._used(p), class_id, amount) for p in providers)
+        }
 
     def _used(self, provider: model.Provider) -> model.Provider:
         inventories = {
@@ -68,32 +88,13 @@ def with_providers(
     )
 
 
-def free_capacity(query: model.Query[int], world: worlds.World) -> dict[int, int]:
-    """Return the free capacity of the suitable providers, by class id."""
-    found: dict[Key, int] = {}
-    slots = model.slots_of(query)
-    for anchor in world.anchors:
-        if query.root_required - anchor.root.traits or query.root_forbidden & anchor.root.traits:
-            continue
-        suitable = [
-            [p for p in anchor.providers if naive.can_serve(slot, _unlimited(p), anchor.root)]
-            for slot in slots
-        ]
-        unsuffixed = [p for n, slot in enumerate(slots) if not slot.suffixed for p in suitable[n]]
-        if not all(suitable) or not all(
-            any(any_set & p.traits for p in unsuffixed) for any_set in query.collective_traits
-        ):
-            continue
-        for slot, providers in zip(slots, suitable, strict=True):
-            for class_id, _ in slot.amounts:
-                for p in providers:
-                    inventory = p.inventories[class_id]
-                    free = int(inventory.capacity) - inventory.used
-                    found[p.id, class_id] = max(0, free)
-    return {
-        class_id: sum(n for (_, one), n in found.items() if one == class_id)
-        for class_id in query.classes
-    }
+def _can_serve(provider: model.Provider, class_id: int, amount: int) -> bool:
+    one = provider.inventories[class_id]
+    return (
+        one.used + amount <= (one.total - one.reserved) * one.allocation_ratio
+        and one.min_unit <= amount <= one.max_unit
+        and amount % one.step_size == 0
+    )
 
 
 def _unlimited(provider: model.Provider) -> model.Provider:

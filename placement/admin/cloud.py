@@ -1,0 +1,187 @@
+"""Reads the cloud: the provider trees, their names, and their usage.
+
+The report, the exporter, and the headroom read it. The number of statements does not depend on the
+size of the cloud. The caller provides a connection with one snapshot for all statements.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import os_traits
+import sqlalchemy as sa
+
+from placement.admin import unlisted
+from placement.admin.progress import Progress, silent
+from placement.candidates import pages
+from placement.candidates.model import Anchor, Provider
+from placement.candidates.sharing import SharingProviders
+from placement.db.sqlalchemy import models
+
+_PROVIDERS = models.resource_providers
+_CONSUMERS = models.consumers
+_ALLOCATIONS = models.allocations
+
+
+def _pairs(table: sa.Table, column: str) -> sa.Select[Any]:
+    return sa.select(table.c.id, table.c[column])
+
+
+def _count(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    return sa.select(sa.func.count()).select_from(table).where(*conditions).scalar_subquery()
+
+
+_TREES = pages.columns(with_aggregates=True)
+_NAMES = sa.select(_PROVIDERS.c.id, _PROVIDERS.c.name, models.generation(_PROVIDERS))
+_AGGREGATES = _pairs(models.placement_aggregates, 'uuid')
+_USAGE_OF_PROJECTS = (
+    sa.select(
+        _CONSUMERS.c.project_id,
+        _ALLOCATIONS.c.resource_class_id,
+        sa.func.sum(_ALLOCATIONS.c.used),
+    )
+    .join_from(_ALLOCATIONS, _CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
+    .group_by(_CONSUMERS.c.project_id, _ALLOCATIONS.c.resource_class_id)
+)
+_COUNTS = sa.select(
+    # Old releases left consumers without allocations in the database.
+    _count(_CONSUMERS, sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)),
+    _count(_ALLOCATIONS),
+    unlisted.COUNT.scalar_subquery(),
+)
+_STATEMENTS: tuple[sa.Select[Any], ...] = (
+    # The first statement decides which state the others read.
+    _COUNTS,
+    _TREES,
+    _NAMES,
+    _pairs(models.resource_classes, 'name'),
+    _pairs(models.traits, 'name'),
+    _AGGREGATES,
+    _pairs(models.projects, 'external_id'),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The cloud. Classes, traits, aggregates, projects, and providers are database ids.
+
+    :ivar providers: all providers with traits, aggregates, inventories, and usage, sorted by id
+    :ivar names: provider -> name; empty if it is NULL
+    :ivar generations: provider -> generation
+    :ivar classes: resource class -> name
+    :ivar traits: trait -> name
+    :ivar aggregates: aggregate -> UUID
+    :ivar projects: project -> its UUID or other id
+    :ivar usage: the project, the resource class, and the usage of its consumers
+    :ivar consumers: the number of consumers with allocations
+    :ivar allocations: the number of allocations, each of one consumer, provider, and class
+    :ivar unlisted: the number of providers without a root, which the API does not list
+    """
+
+    providers: Sequence[Provider]
+    names: Mapping[int, str]
+    generations: Mapping[int, int]
+    classes: Mapping[int, str]
+    traits: Mapping[int, str]
+    aggregates: Mapping[int, str]
+    projects: Mapping[int, str]
+    usage: Sequence[tuple[int, int, int]]
+    consumers: int
+    allocations: int
+    unlisted: int
+
+    @property
+    def sharing_trait(self) -> int | None:
+        """The id of MISC_SHARES_VIA_AGGREGATE; None if the trait does not exist."""
+        return self._trait(os_traits.MISC_SHARES_VIA_AGGREGATE)
+
+    @property
+    def disabled_trait(self) -> int | None:
+        """The id of COMPUTE_STATUS_DISABLED; None if the trait does not exist."""
+        return self._trait(os_traits.COMPUTE_STATUS_DISABLED)
+
+    def _trait(self, name: str) -> int | None:
+        return next((id_ for id_, one in self.traits.items() if one == name), None)
+
+
+def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = True) -> Cloud:
+    """Return the cloud.
+
+    :param conn: a connection on which all statements read the same snapshot of the database
+    :param with_usage: whether to read the usage of the projects, which reads all allocations
+    """
+    statements = [*_STATEMENTS, *([_USAGE_OF_PROJECTS] if with_usage else [])]
+    rows = []
+    with progress('Reading', len(statements)) as advance:
+        for statement in statements:
+            rows.append([tuple(row) for row in conn.execute(statement)])
+            advance(1)
+    counts, providers, names, classes, traits, aggregates, projects, *usage = rows
+    return Cloud(
+        pages.providers_of(providers),
+        {id_: name or '' for id_, name, _ in names},
+        {id_: generation for id_, _, generation in names},
+        dict(classes),
+        dict(traits),
+        dict(aggregates),
+        dict(projects),
+        [(project, class_id, int(used)) for project, class_id, used in usage[0]] if usage else (),
+        *counts[0],
+    )
+
+
+def providers(conn: sa.Connection, progress: Progress = silent) -> list[Provider]:
+    """Return all providers with traits, aggregates, inventories, and usage, sorted by id."""
+    with progress('Reading provider trees') as advance:
+        found = pages.providers_of(conn.execute(_TREES))
+        advance(len(found))
+    return found
+
+
+def aggregates(conn: sa.Connection) -> dict[int, str]:
+    """Return aggregate id -> UUID."""
+    return dict(map(tuple, conn.execute(_AGGREGATES)))
+
+
+def root_names(conn: sa.Connection) -> dict[str, str]:
+    """Return UUID -> name of all root providers."""
+    roots = _PROVIDERS.c.parent_provider_id.is_(None)
+    rows = conn.execute(sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name).where(roots))
+    return {uuid: name or '' for uuid, name in rows}
+
+
+def root_id(provider: Provider, existing: Container[int]) -> int:
+    """Return the id of the root of a provider; its own id if the root is missing.
+
+    :param existing: the ids of all providers
+    """
+    return provider.root_id if provider.root_id in existing else provider.id
+
+
+def anchors(
+    found: Iterable[Provider], sharing_trait: int | None, with_nested: bool = False
+) -> list[Anchor]:
+    """Return the trees with the sharing providers available to them, sorted by the id of the root.
+
+    As in a search, there is no anchor of providers without a valid root.
+
+    :param found: all providers, sorted by id
+    :param sharing_trait: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has it
+    :param with_nested: whether a query has same_subtree, which needs the whole trees of sharing
+        providers
+    """
+    trees: dict[int, list[Provider]] = defaultdict(list)
+    roots = {}
+    for provider in found:
+        trees[provider.root_id].append(provider)
+        if provider.root_id == provider.id and provider.parent_id is None:
+            roots[provider.id] = provider
+    sharing = SharingProviders(sharing_trait)
+    sharing.add_all([provider for id_ in roots for provider in trees[id_]])
+    result = []
+    for id_, root in roots.items():
+        available = sharing.of_tree(id_, trees[id_])
+        nested = sharing.nested_trees(available) if with_nested else ()
+        result.append(Anchor(root, tuple(trees[id_]), available, nested))
+    return result

@@ -1,0 +1,281 @@
+"""The capacity of the cloud as metrics for Prometheus: `placement-manage exporter`.
+
+`METRICS` lists the metrics. prometheus_client renders them, and `serving` serves them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from placement.admin import cloud
+from placement.admin.cloud import Cloud
+from placement.admin.drain.each import all_trees
+from placement.admin.headroom import reading
+from placement.admin.progress import Progress, silent
+from placement.candidates.model import Provider, ProviderInventory, Query
+from placement.db import engine
+
+# 1 if the database was read, else 0. Without the database, this is the only metric.
+UP = 'placement_up'
+_UP_HELP = 'Whether the exporter could read the database of Placement.'
+_PROJECT_USAGE = 'placement_project_usage'
+
+# The values of the labels, and the value, of each sample.
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+class Drains(NamedTuple):
+    """The number of trees with allocations, and of those whose consumers fit elsewhere."""
+
+    checked: int
+    drainable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What is computed in the background.
+
+    :ivar headroom: the name of each query -> the number of its claims that fit
+    :ivar drains: None if it was not computed
+    """
+
+    headroom: Mapping[str, int]
+    drains: Drains | None = None
+
+
+class Listed(NamedTuple):
+    """An inventory of a provider that the API lists.
+
+    :ivar labels: the names of the provider and of the resource class
+    :ivar generation: the generation of the provider
+    """
+
+    labels: tuple[str, str]
+    inventory: ProviderInventory
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the metrics are computed from.
+
+    :ivar providers: the providers that the API lists
+    :ivar inventories: their inventories, sorted by labels
+    """
+
+    cloud: Cloud
+    computed: Computed
+    providers: Collection[Provider]
+    inventories: Collection[Listed]
+
+    @classmethod
+    def of(cls, read: Cloud, computed: Computed) -> 'State':
+        """Return what the metrics are computed from."""
+        # The API does not list a provider of an old release without a root, or of a damaged
+        # database whose root does not exist.
+        providers = [one for one in read.providers if one.root_id in read.names]
+        inventories = [
+            Listed((read.names[one.id], read.classes[id_]), inventory, read.generations[one.id])
+            for one in providers
+            for id_, inventory in one.inventories.items()
+            if id_ in read.classes
+        ]
+        return cls(read, computed, providers, sorted(inventories, key=lambda one: one.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric.
+
+    :ivar help: one sentence, which the exposition contains
+    :ivar labels: the names of the labels
+    """
+
+    help: str
+    labels: tuple[str, ...]
+    samples: Callable[[State], Samples]
+
+
+def _of_inventories(text: str, value: Callable[[Listed], float]) -> Metric:
+    # These labels, and the first five names, are those of openstack-exporter, so that existing
+    # dashboards can be used.
+    return Metric(
+        text,
+        ('hostname', 'resourcetype'),
+        lambda state: ((one.labels, value(one)) for one in state.inventories),
+    )
+
+
+def _single(text: str, value: Callable[[State], float | None]) -> Metric:
+    def samples(state: State) -> Samples:
+        found = value(state)
+        return () if found is None else (((), found),)
+
+    return Metric(text, (), samples)
+
+
+def _info(state: State) -> Samples:
+    read = state.cloud
+    disabled = {one.id for one in read.providers if read.disabled_trait in one.traits}
+    return sorted(
+        (
+            (
+                read.names[one.id],
+                one.uuid,
+                read.names[one.root_id],
+                str(one.root_id in disabled).lower(),
+            ),
+            1,
+        )
+        for one in state.providers
+    )
+
+
+def _aggregates(state: State) -> Samples:
+    names, uuids = state.cloud.names, state.cloud.aggregates
+    return sorted(
+        ((names[one.id], uuids[id_]), 1)
+        for one in state.providers
+        for id_ in one.aggregates
+        if id_ in uuids
+    )
+
+
+def _project_usage(state: State) -> Samples:
+    projects, classes = state.cloud.projects, state.cloud.classes
+    return sorted(
+        ((projects[project], classes[class_id]), used)
+        for project, class_id, used in state.cloud.usage
+        if project in projects and class_id in classes
+    )
+
+
+METRICS: Mapping[str, Metric] = {
+    'placement_providers': _single('Resource providers.', lambda state: len(state.providers)),
+    'placement_consumers': _single(
+        'Consumers that have allocations.', lambda state: state.cloud.consumers
+    ),
+    'placement_allocations': _single(
+        'Allocations, each of one consumer, resource provider and resource class.',
+        lambda state: state.cloud.allocations,
+    ),
+    'openstack_placement_resource_total': _of_inventories(
+        'Total amount of a resource class that a resource provider has.',
+        lambda one: one.inventory.total,
+    ),
+    'openstack_placement_resource_reserved': _of_inventories(
+        'Amount of a resource class that is reserved on a resource provider.',
+        lambda one: one.inventory.reserved,
+    ),
+    'openstack_placement_resource_allocation_ratio': _of_inventories(
+        'Allocation ratio of a resource class on a resource provider.',
+        lambda one: one.inventory.allocation_ratio,
+    ),
+    'openstack_placement_resource_usage': _of_inventories(
+        'Amount of a resource class that is allocated on a resource provider.',
+        lambda one: one.inventory.used,
+    ),
+    'openstack_placement_resource_generation': _of_inventories(
+        'Generation of the resource provider.', lambda one: one.generation
+    ),
+    'placement_resource_capacity': _of_inventories(
+        'Capacity of a resource class on a resource provider: (total - reserved) * '
+        'allocation_ratio, truncated to an integer.',
+        # Truncated as in the response to GET /allocation_candidates.
+        lambda one: int(one.inventory.capacity),
+    ),
+    'placement_provider_info': Metric(
+        'A resource provider: its UUID, the name of its root provider, and whether the root is '
+        'disabled.',
+        ('hostname', 'uuid', 'root', 'disabled'),
+        _info,
+    ),
+    'placement_provider_aggregate': Metric(
+        'An aggregate of a resource provider.', ('hostname', 'aggregate'), _aggregates
+    ),
+    _PROJECT_USAGE: Metric(
+        'Amount of a resource class that the consumers of a project use.',
+        ('project', 'resourcetype'),
+        _project_usage,
+    ),
+    'placement_headroom': Metric(
+        'Claims of a query that fit in addition to the present ones.',
+        ('query',),
+        lambda state: (((name,), fits) for name, fits in state.computed.headroom.items()),
+    ),
+    'placement_trees_checked': _single(
+        'Provider trees with allocations that were checked for a drain.',
+        lambda state: state.computed.drains and state.computed.drains.checked,
+    ),
+    'placement_trees_drainable': _single(
+        'Provider trees with allocations whose consumers fit elsewhere.',
+        lambda state: state.computed.drains and state.computed.drains.drainable,
+    ),
+}
+
+
+class Collector:
+    """Computes the metrics for prometheus_client.
+
+    :param state: None if the database could not be read
+    :param without: the names of metrics to leave out
+    """
+
+    def __init__(
+        self, state: State | None, without: Collection[str], progress: Progress = silent
+    ) -> None:
+        self._state = state
+        self._without = without
+        self._progress = progress
+
+    def collect(self) -> Iterator[Any]:
+        """Yield one metric after the other, because the samples of one metric need much memory."""
+        # The library is an optional requirement.
+        from prometheus_client.core import GaugeMetricFamily
+
+        yield GaugeMetricFamily(UP, _UP_HELP, value=int(self._state is not None))
+        if self._state is None:
+            return
+        with self._progress('Rendering metrics', len(METRICS)) as advance:
+            for name, metric in METRICS.items():
+                if name not in self._without:
+                    family = GaugeMetricFamily(name, metric.help, labels=metric.labels)
+                    for labels, value in metric.samples(self._state):
+                        family.add_metric(labels, value)
+                    yield family
+                advance(1)
+
+
+def read(without: Collection[str] = (), progress: Progress = silent) -> Cloud:
+    """Return the state of the cloud.
+
+    :param without: the names of metrics that are not needed
+    :raises Exception: the database is not available or has no tables; the class depends on the
+        driver
+    """
+    with engine.snapshot() as conn:
+        return cloud.read(conn, progress, with_usage=_PROJECT_USAGE not in without)
+
+
+def headroom(queries: Mapping[str, Query[str]]) -> dict[str, int]:
+    """Return the number of claims of each query that fit, by the name of the query.
+
+    :raises CannotProceedError: a class or trait of a query does not exist
+    """
+    if not queries:
+        return {}
+    with engine.snapshot() as conn:
+        found = reading.read(conn, list(queries.values()))
+    return {
+        name: simulation.fits for name, simulation in zip(queries, found.simulations(), strict=True)
+    }
+
+
+def drains() -> Drains:
+    """Return the number of trees that can be drained.
+
+    :raises CannotProceedError: the consumer of an allocation does not exist
+    """
+    with engine.snapshot() as conn:
+        results = all_trees(conn, silent)
+    return Drains(len(results), sum(one.fits for one in results))
