@@ -6,6 +6,7 @@ from typing import Any
 from oslo_config import cfg
 
 from placement.admin import atomic_file, names
+from placement.admin.headroom import reading
 from placement.cmd import output, program
 from placement.db import engine
 
@@ -31,32 +32,42 @@ def add_commands(commands: Any) -> None:
         action='store_true',
         help='show which trees can be drained, as `placement-manage drain --each` prints it',
     )
+    parser.add_argument(
+        '--headroom',
+        metavar='NAME=QUERY',
+        action='append',
+        default=[],
+        help='show how many more claims of a query of GET /allocation_candidates fit; the option '
+        'can be repeated',
+    )
     output.add_names_option(parser)
 
 
 def _report(config: cfg.ConfigOpts) -> int:
     # The library for templates is part of an extra, which other commands do not need.
-    from placement.admin.report import make
+    from placement.admin.report import contents, page
 
     path = config.category.file
     known = names.read(config.category.names)
+    queries = reading.parse_named(config.category.headroom)
     if path != _STANDARD_OUTPUT:
         atomic_file.check(path)
     with engine.snapshot() as conn:
-        contents = make.contents(
+        shown = contents.read(
             conn,
             config.placement_database.connection,
             config.placement.incomplete_consumer_project_id,
             output.progress,
             known,
+            queries,
             config.category.drain,
         )
-    page = make.html(contents, output.progress)
+    rendered = page.render(shown, output.progress)
     if path == _STANDARD_OUTPUT:
-        _print(page)
+        _print(rendered)
     else:
         with atomic_file.replacing(path) as file:
-            file.write(page)
+            file.write(rendered)
     return 0
 
 

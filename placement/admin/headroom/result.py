@@ -162,7 +162,11 @@ def _lines(results: Sequence[Headroom], by: str | None, names: Mapping[str, str]
 def _details(result: Headroom, by: str, names: Mapping[str, str]) -> Iterator[str]:
     rows = [(names.get(uuid, ''), uuid, claims) for uuid, claims in result.by.items()]
     rows.sort(key=lambda row: (-row[2], row[0]))
-    yield tables.table([_TITLES[by], 'UUID', 'Fits'], rows[:LONGEST], numbers=['Fits'])
+    titles = [_TITLES[by], 'UUID', 'Fits']
+    shown: list[tuple[object, ...]] = list(rows[:LONGEST])
+    if not any(name for name, *_ in rows):
+        titles, shown = [_TITLES[by], 'Fits'], [row[1:] for row in shown]
+    yield tables.table(titles, shown, numbers=['Fits'])
     rest = [claims for *_, claims in rows[LONGEST:]]
     if rest:
         claims = f' with {sum(rest)} claims' if by == TREE else ''

@@ -5,7 +5,7 @@ equal sets of aggregates, and equal inventories are stored once. It contains no 
 positions of classes, traits, aggregates, and providers in their lists replace them.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import heapq
@@ -13,8 +13,15 @@ from typing import Any, Generic, TypeVar
 
 from placement.admin.drain.render import amounts
 from placement.admin.drain.report import IMPOSSIBLE, NOT_FOUND, Drain
-from placement.admin.report import totals
-from placement.admin.report.model import Cloud, Consumer, Tree, capacity
+from placement.admin.report.contents import (
+    Consumer,
+    Contents,
+    Project,
+    Total,
+    Totals,
+    Tree,
+    capacity,
+)
 from placement.admin.tables import printable
 from placement.candidates.model import ProviderInventory
 
@@ -22,6 +29,12 @@ from placement.candidates.model import ProviderInventory
 TREES = 20_000
 # The page lists at most this number of consumers of a tree.
 CONSUMERS = 200
+# The number of aggregates, of traits, and of projects that the page shows.
+LINKS, PROJECTS = 1000, 100
+# The number of resource classes with a column of their own in the table of providers.
+MAIN = 3
+# A tree is nearly full above this fullness, as in `bands.js`.
+NEARLY_FULL = 0.9
 # The sums of inventories that the page shows.
 _SUMS = ('capacity', 'used', 'free', 'reserved', 'nominal')
 # The words for a drain that does not fit.
@@ -78,38 +91,58 @@ class _Kinds:
     aggregates: _Names
 
 
-def build(cloud: Cloud, trees: Sequence[Tree]) -> Document:
-    """Return the document.
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An aggregate or a trait with the number of its trees, or a project with its consumers."""
 
-    :param trees: all trees, the fullest first
-    """
-    shown = trees[:TREES]
-    sums = totals.by_class(trees)
-    used = totals.classes(trees)
+    name: str
+    count: int
+    totals: Totals
+
+
+def build(shown: Contents) -> Document:
+    """Return the document."""
+    sums = _sums(tree.totals for tree in shown.trees)
+    usages = [class_id for project in shown.projects for class_id in project.usage]
+    traits, aggregates = shown.cloud.traits, shown.cloud.aggregates
+    first = shown.trees[:TREES]
     kinds = _Kinds(
-        _Names(dict.fromkeys([*used, *(row.class_id for row in cloud.projects)]), cloud.class_name),
-        _Names(_linked(shown, 'traits'), lambda id_: cloud.traits.get(id_, f'unknown {id_}')),
-        _Names(
-            _linked(shown, 'aggregates'),
-            lambda id_: cloud.aggregates.get(id_) or f'unknown {id_}',
-        ),
+        _Names(dict.fromkeys([*sorted(sums), *usages]), shown.class_name),
+        _Names(_linked(first, 'traits'), lambda id_: traits.get(id_, f'unknown {id_}')),
+        _Names(_linked(first, 'aggregates'), lambda id_: aggregates.get(id_) or f'unknown {id_}'),
     )
     return {
         'classes': kinds.classes.names,
-        'main_classes': [kinds.classes.position(id_) for id_ in totals.main_classes(trees)],
+        'main_classes': [kinds.classes.position(id_) for id_ in _main_classes(shown.trees)],
         'class_totals': {
-            name: [getattr(sums[id_], name) for id_ in used] for name in ('inventories', *_SUMS)
+            name: [getattr(sums[id_], name) for id_ in sorted(sums)]
+            for name in ('inventories', *_SUMS)
         },
         'traits': kinds.traits.names,
         'aggregates': kinds.aggregates.names,
-        **_providers(cloud, shown, kinds),
-        **_trees(cloud, trees, shown, kinds),
+        **_providers(shown, first, kinds),
+        **_trees(shown, first, kinds),
         'parts': {
-            'aggregate': _parts(totals.by_aggregate(trees, cloud), kinds.classes),
-            'trait': _parts(totals.by_trait(trees, cloud), kinds.classes),
-            'project': _parts(totals.largest_projects(cloud, sums), kinds.classes),
+            'aggregate': _links(shown.trees, 'aggregates', aggregates, kinds.classes),
+            'trait': _links(shown.trees, 'traits', traits, kinds.classes),
+            'project': _projects(shown.projects, sums, kinds.classes),
         },
     }
+
+
+def _sums(all_totals: Iterable[Totals]) -> Totals:
+    """Return the sums of several trees."""
+    result: Totals = defaultdict(Total)
+    for totals in all_totals:
+        for class_id, total in totals.items():
+            result[class_id].include(total)
+    return result
+
+
+def _main_classes(trees: Iterable[Tree]) -> list[int]:
+    """Return the ids of the `MAIN` resource classes that the most trees have."""
+    counts = Counter(class_id for tree in trees for class_id in tree.totals)
+    return sorted(heapq.nsmallest(MAIN, counts, key=lambda class_id: (-counts[class_id], class_id)))
 
 
 def _linked(trees: Iterable[Tree], attribute: str) -> dict[int, None]:
@@ -118,7 +151,7 @@ def _linked(trees: Iterable[Tree], attribute: str) -> dict[int, None]:
     return dict.fromkeys(id_ for ids in sets for id_ in ids)
 
 
-def _providers(cloud: Cloud, trees: Iterable[Tree], kinds: _Kinds) -> Document:
+def _providers(shown: Contents, trees: Iterable[Tree], kinds: _Kinds) -> Document:
     """Return the columns of the providers in the order of the trees, and of their inventories."""
     trait_sets: _Positions[frozenset[int]] = _Positions()
     aggregate_sets: _Positions[frozenset[int]] = _Positions()
@@ -131,9 +164,9 @@ def _providers(cloud: Cloud, trees: Iterable[Tree], kinds: _Kinds) -> Document:
     for tree in trees:
         columns['parent'] += tree.parents
         for provider in tree.providers:
-            columns['name'].append(_text(cloud.names[provider.id]))
+            columns['name'].append(_text(shown.cloud.names[provider.id]))
             columns['uuid'].append(_text(provider.uuid))
-            columns['generation'].append(cloud.generations[provider.id])
+            columns['generation'].append(shown.cloud.generations[provider.id])
             columns['traits'].append(trait_sets(provider.traits))
             columns['aggregates'].append(aggregate_sets(provider.aggregates))
             columns['inventories'].append(len(provider.inventories))
@@ -159,40 +192,38 @@ def _shapes(shapes: Sequence[ProviderInventory], classes: _Names) -> Document:
     }
 
 
-def _trees(cloud: Cloud, trees: Iterable[Tree], shown: Sequence[Tree], kinds: _Kinds) -> Document:
-    """Return the columns of the shown trees, and of the sharing providers available to them."""
-    position = 0
-    positions = {}
-    for tree in shown:
-        for provider in tree.providers:
-            positions[provider.id] = position
-            position += 1
-    drains = cloud.drains
-    served = Counter(provider for tree in trees for provider in _keys(tree))
-    names: _Positions[int] = _Positions()
+def _trees(shown: Contents, first: Sequence[Tree], kinds: _Kinds) -> Document:
+    """Return the columns of the first trees, and of the sharing providers available to them."""
+    positions = {
+        provider.id: position
+        for position, provider in enumerate(one for tree in first for one in tree.providers)
+    }
+    names, drains = shown.cloud.names, shown.drains
+    served = Counter(one.id for tree in shown.trees for one in tree.sharing)
+    providers: _Positions[int] = _Positions()
     sets: _Positions[tuple[int, ...]] = _Positions()
-    sharing = [sets(tuple(map(names, _keys(tree)))) for tree in shown]
-    uuids = {provider.id: provider.uuid for tree in trees for provider in tree.sharing}
+    sharing = [sets(tuple(providers(one.id) for one in tree.sharing)) for tree in first]
+    uuids = {one.id: one.uuid for tree in first for one in tree.sharing}
     return {
-        'all_trees': sum(1 for _ in trees),
+        'all_trees': len(shown.trees),
         'trees': {
-            'size': [len(tree.providers) for tree in shown],
-            'consumers': [len(_consumers_of(tree, cloud)) for tree in shown],
+            'size': [len(tree.providers) for tree in first],
+            'consumers': [len(shown.consumers.get(tree.root.id, ())) for tree in first],
             'fullest': [
                 -1 if tree.fullest is None else kinds.classes.position(tree.fullest)
-                for tree in shown
+                for tree in first
             ],
             'sharing': sharing,
-            'disabled': [int(tree.disabled) for tree in shown],
-            'drain': None if drains is None else [_drain(drains, tree) for tree in shown],
+            'disabled': [int(tree.disabled) for tree in first],
+            'drain': None if drains is None else [_drain(drains, tree) for tree in first],
         },
         'sharing_sets': sets.values(),
         'sharing_providers': {
-            'name': [_text(cloud.names[id_]) for id_ in names.values()],
-            'uuid': [_text(uuids[id_]) for id_ in names.values()],
+            'name': [_text(names[id_]) for id_ in providers.values()],
+            'uuid': [_text(uuids[id_]) for id_ in providers.values()],
             # -1 if the page does not show the provider.
-            'position': [positions.get(id_, -1) for id_ in names.values()],
-            'trees': [served[id_] for id_ in names.values()],
+            'position': [positions.get(id_, -1) for id_ in providers.values()],
+            'trees': [served[id_] for id_ in providers.values()],
         },
     }
 
@@ -207,7 +238,7 @@ def _drain(drains: Mapping[str, Drain], tree: Tree) -> str:
     return f'{_NOT_DRAINABLE[drain.verdict]}: lacks {amounts(drain.missing)}'
 
 
-def consumers(cloud: Cloud, trees: Sequence[Tree]) -> Document:
+def consumers(shown: Contents) -> Document:
     """Return the consumers of the shown trees: those with the largest usage of the fullest class.
 
     The page reads this document when it shows the first tree, because it can be large.
@@ -218,15 +249,15 @@ def consumers(cloud: Cloud, trees: Sequence[Tree]) -> Document:
     columns: dict[str, list[Any]] = {
         name: [] for name in ('size', 'name', 'type', 'project', 'amounts')
     }
-    for tree in trees[:TREES]:
-        largest = _largest(_consumers_of(tree, cloud), tree.fullest)
+    for tree in shown.trees[:TREES]:
+        largest = _largest(shown.consumers.get(tree.root.id, ()), tree.fullest)
         columns['size'].append(len(largest))
         for one in largest:
             columns['name'].append(_text(one.name))
             columns['type'].append(types(_text(one.type)))
             columns['project'].append(projects(_text(one.project)))
             named = [
-                (_text(cloud.class_name(id_)), one.amounts[id_]) for id_ in sorted(one.amounts)
+                (_text(shown.class_name(id_)), one.amounts[id_]) for id_ in sorted(one.amounts)
             ]
             columns['amounts'].append(amounts(tuple(named)))
     return {
@@ -246,26 +277,76 @@ def _largest(found: Sequence[Consumer], class_id: int | None) -> list[Consumer]:
     return heapq.nsmallest(CONSUMERS, found, key)
 
 
-def _consumers_of(tree: Tree, cloud: Cloud) -> Sequence[Consumer]:
-    return cloud.consumers.get(tree.root.id, ())
+def _links(
+    trees: Iterable[Tree], attribute: str, names: Mapping[int, str], classes: _Names
+) -> Document:
+    """Return the columns of aggregates or traits.
+
+    An inventory counts for those of its provider and of the root provider.
+
+    :param attribute: `aggregates` or `traits`
+    """
+    # PERF: many providers have the same links, so the sums are first formed by sets of links.
+    by_links: dict[frozenset[int], Totals] = defaultdict(lambda: defaultdict(Total))
+    counts: Counter[int] = Counter()
+    for tree in trees:
+        of_root = of_tree = getattr(tree.root, attribute)
+        for provider in tree.providers:
+            links = getattr(provider, attribute)
+            if not links <= of_root:
+                links |= of_root
+                of_tree |= links
+            else:
+                links = of_root
+            totals = by_links[links]
+            for class_id, inventory in provider.inventories.items():
+                totals[class_id].add(inventory, tree.disabled)
+        counts.update(of_tree)
+    sums: dict[int, list[Totals]] = defaultdict(list)
+    for links, totals in by_links.items():
+        for link in links:
+            sums[link].append(totals)
+    parts = [
+        _Part(names.get(link) or f'unknown {link}', count, _sums(sums[link]))
+        for link, count in counts.items()
+    ]
+    first = heapq.nsmallest(LINKS, parts, key=lambda part: (-part.count, part.name))
+    return _parts(first, len(parts), classes)
 
 
-def _keys(tree: Tree) -> tuple[int, ...]:
-    return tuple(provider.id for provider in tree.sharing)
+def _projects(projects: Sequence[Project], sums: Totals, classes: _Names) -> Document:
+    """Return the columns of the projects that use the largest share of the capacity of a class."""
+
+    def key(project: Project) -> tuple[float, str]:
+        shares = [
+            used / sums[class_id].capacity
+            for class_id, used in project.usage.items()
+            if class_id in sums and sums[class_id].capacity
+        ]
+        return -max(shares, default=0.0), project.name
+
+    first = [
+        _Part(name, count, {class_id: Total(used=used) for class_id, used in usage.items()})
+        for name, count, usage in heapq.nsmallest(PROJECTS, projects, key=key)
+    ]
+    return _parts(first, len(projects), classes)
 
 
-def _parts(parts: totals.Parts, classes: _Names) -> Document:
-    """Return the columns of aggregates, traits, or projects, and of their sums by class."""
+def _parts(parts: Sequence[_Part], number: int, classes: _Names) -> Document:
+    """Return the columns of aggregates, traits, or projects, and of their sums by class.
+
+    :param number: the number of all of them, including those that are not shown
+    """
     columns: dict[str, list[Any]] = {name: [] for name in ('part', 'class', *_SUMS)}
-    for position, part in enumerate(parts.shown):
+    for position, part in enumerate(parts):
         for class_id, total in part.totals.items():
             columns['part'].append(position)
             columns['class'].append(classes.position(class_id))
             for name in _SUMS:
                 columns[name].append(getattr(total, name))
     return {
-        'all': parts.number,
-        'name': [_text(part.name) for part in parts.shown],
-        'count': [part.count for part in parts.shown],
+        'all': number,
+        'name': [_text(part.name) for part in parts],
+        'count': [part.count for part in parts],
         'totals': columns,
     }

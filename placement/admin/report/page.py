@@ -6,11 +6,11 @@ template or part of the JSON document, which the scripts insert as text.
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator
 import hashlib
 from importlib import resources
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import markupsafe
@@ -18,8 +18,10 @@ import orjson
 
 from placement.admin import audit
 from placement.admin.audit.model import CODES
+from placement.admin.progress import Progress
+from placement.admin.report import document
+from placement.admin.report.contents import Contents, Tree
 from placement.admin.report.document import TREES, Document
-from placement.admin.report.model import Cloud, Origin, Tree
 from placement.admin.tables import printable
 
 _ASSETS = resources.files(__package__) / 'assets'
@@ -35,6 +37,8 @@ SCRIPTS = (
     'details.js',
     'main.js',
 )
+# The bands of `bands.js` for a fullness above 0.9, and above 1.
+_NEARLY_FULL, _OVER = 5, 6
 _MEANINGS = {code.name: code.meaning for code in CODES}
 _POLICY = (
     "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; "
@@ -42,31 +46,72 @@ _POLICY = (
 )
 
 
-def render(
-    cloud: Cloud,
-    trees: Sequence[Tree],
-    documents: Mapping[str, Document],
-    findings: Sequence[audit.Finding],
-    origin: Origin,
-) -> str:
-    """Return the page.
+class Fact(NamedTuple):
+    """A part of the verdict, which is a link.
 
-    :param trees: all trees, the fullest first
-    :param documents: the documents for the scripts, by the id of their elements
+    :ivar target: the section that it leads to
+    :ivar band: the band of the legend that it selects; None without one
     """
+
+    text: str
+    target: str
+    band: int | None = None
+
+
+def render(shown: Contents, progress: Progress) -> bytes:
+    """Return the page in UTF-8."""
     style, script = _asset(_STYLE), _program()
-    return _template().render(
-        policy=_POLICY.format(script=_source(script), style=_source(style)),
-        style=markupsafe.Markup(style),  # noqa: S704 - a file of this package
-        script=markupsafe.Markup(script),  # noqa: S704 - files of this package
-        documents={id_: _embedded(document) for id_, document in documents.items()},
-        origin=origin,
-        time=origin.time.strftime('%Y-%m-%d %H:%M:%S UTC'),
-        counts=_counts(cloud, trees, findings),
-        trees=len(trees),
-        limit=TREES,
-        findings=[_printable_finding(finding) for finding in findings],
-    )
+    with progress('Rendering', 3) as advance:
+        documents = {'data': document.build(shown)}
+        advance(1)
+        documents['consumers'] = document.consumers(shown)
+        advance(1)
+        text = _template().render(
+            policy=_POLICY.format(script=_source(script), style=_source(style)),
+            style=markupsafe.Markup(style),  # noqa: S704 - a file of this package
+            script=markupsafe.Markup(script),  # noqa: S704 - files of this package
+            documents={id_: _embedded(one) for id_, one in documents.items()},
+            shown=shown,
+            time=shown.time.strftime('%Y-%m-%d %H:%M:%S UTC'),
+            verdict=verdict(shown),
+            counts=_counts(shown),
+            trees=len(shown.trees),
+            limit=TREES,
+            headroom=[(printable(one.query), one) for one in shown.headroom],
+            findings=[_printable_finding(finding) for finding in shown.findings],
+        )
+        advance(1)
+    return text.encode()
+
+
+def verdict(shown: Contents) -> Iterator[Fact]:
+    """Yield the parts of the verdict; the first ones count hosts and pools as the legend does."""
+    enabled = [tree for tree in shown.trees if not tree.disabled]
+    over = [tree for tree in enabled if tree.fullness > 1]
+    nearly = [tree for tree in enabled if document.NEARLY_FULL < tree.fullness <= 1]
+    first = _counted(over)
+    text = f'{first[0].upper()}{first[1:]} over capacity'
+    yield Fact(text, '#map', _OVER if over else None)
+    yield Fact(f'{_counted(nearly)} above 90 %', '#map', _NEARLY_FULL if nearly else None)
+    if shown.drains is not None:
+        hosts = [drain.fits for drain in shown.drains.values() if not drain.is_pool]
+        are = 'host' if len(hosts) == 1 else 'hosts'
+        text = f'{sum(hosts):,} of {len(hosts):,} {are} can be drained'
+        yield Fact(text, '#providers')
+    for one in shown.headroom:
+        yield Fact(printable(one.verdict), '#headroom')
+    found = sum(finding.count for finding in shown.findings)
+    yield Fact(f'{f"{found:,}" if found else "no"} finding{"" if found == 1 else "s"}', '#findings')
+
+
+def _counted(trees: Iterable[Tree]) -> str:
+    """Return the numbers of hosts and pools."""
+    pools = [tree.is_pool for tree in trees]
+    counts = {'host': pools.count(False), 'pool': pools.count(True)}
+    words = [
+        f'{count:,} {word}{"" if count == 1 else "s"}' for word, count in counts.items() if count
+    ]
+    return ' and '.join(words) or 'no host'
 
 
 def _asset(name: str) -> str:
@@ -100,29 +145,18 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters['number'] = _number
+    environment.filters['number'] = '{:,}'.format
     return environment.from_string(_asset(_TEMPLATE))
 
 
-def _number(value: int | str) -> str:
-    return value if isinstance(value, str) else f'{value:,}'
-
-
-def _counts(
-    cloud: Cloud, trees: Sequence[Tree], findings: Sequence[audit.Finding]
-) -> Mapping[str, int | str]:
-    counts: dict[str, int | str] = {
-        'Provider trees': len(trees),
-        'Providers': len(cloud.providers),
-        'Consumers': cloud.counts.get('consumers', 0),
-        'Allocations': cloud.counts.get('allocations', 0),
-        'Projects': cloud.counts.get('projects', 0),
-        'Findings': sum(finding.count for finding in findings),
+def _counts(shown: Contents) -> dict[str, int]:
+    return {
+        'Provider trees': len(shown.trees),
+        'Providers': len(shown.cloud.providers),
+        'Consumers': shown.number_of_consumers,
+        'Allocations': shown.cloud.allocations,
+        'Projects': len(shown.cloud.projects),
     }
-    if cloud.drains is not None:
-        fitting = sum(drain.fits for drain in cloud.drains.values())
-        counts['N+1'] = f'{fitting:,} of {len(cloud.drains):,}'
-    return counts
 
 
 def _printable_finding(finding: audit.Finding) -> dict[str, Any]:

@@ -8,7 +8,7 @@ const BANDS = [
   { label: "unused", contains: (value) => value === 0 },
   { label: "under 50 %", contains: (value) => value < 0.5 },
   { label: "50 to 75 %", contains: (value) => value < 0.75 },
-  { label: "75 to 90 %", contains: (value) => value < NEARLY_FULL },
+  { label: "75 to 90 %", contains: (value) => value <= NEARLY_FULL },
   { label: "90 to 100 %", contains: (value) => value <= 1 },
   { label: "over 100 %", contains: () => true },
   { label: "disabled", contains: () => false },
@@ -61,6 +61,13 @@ class Legend {
       const style = getComputedStyle(button.querySelector("i"));
       return { fill: style.backgroundColor, text: style.color, line: style.borderTopColor };
     });
+  }
+
+  // Shows only the trees of one band.
+  select(index) {
+    if (this.selected !== index) {
+      this.buttons[index].click();
+    }
   }
 
   #toggle(index, onChange) {

@@ -50,7 +50,7 @@ function usedClass(used, capacity) {
   if (value > 1) {
     return "used over";
   }
-  return value >= NEARLY_FULL ? "used nearly" : "used";
+  return value > NEARLY_FULL ? "used nearly" : "used";
 }
 
 function options(select, labels, selected) {

@@ -22,6 +22,9 @@ class Page {
       byId(id).addEventListener("change", () => this.update());
     }
     byId("parts-class").addEventListener("change", () => this.#showParts());
+    for (const link of document.querySelectorAll("[data-band]")) {
+      link.addEventListener("click", () => this.legend.select(Number(link.dataset.band)));
+    }
     addEventListener("hashchange", () => this.#openFromAddress());
     this.#showClasses();
     this.#showParts();

@@ -1,6 +1,8 @@
-// The map: a canvas with a cell for each tree. A few trees have large cells with their names.
+// The map: a canvas with a cell for each tree. Up to some hundred trees have cells with their names:
+// tiles with the fullness, or labels.
 
 const TILES = { most: 96, width: 148, height: 56, gap: 6 };
+const LABELS = { most: 400, width: 96, height: 26, gap: 4 };
 const SQUARES = { smallest: 6, largest: 26, height: 420 };
 
 class TreeMap {
@@ -69,12 +71,12 @@ class TreeMap {
 
   #layOut(width) {
     const count = Math.max(1, this.trees.length);
-    this.tiled = count <= TILES.most;
-    if (this.tiled) {
-      this.columns = Math.max(1, Math.floor((width + TILES.gap) / (TILES.width + TILES.gap)));
-      this.gap = TILES.gap;
+    this.named = [TILES, LABELS].find(({ most }) => count <= most);
+    if (this.named) {
+      this.gap = this.named.gap;
+      this.columns = Math.max(1, Math.floor((width + this.gap) / (this.named.width + this.gap)));
       this.cellWidth = (width + this.gap) / this.columns - this.gap;
-      this.cellHeight = TILES.height;
+      this.cellHeight = this.named.height;
     } else {
       const fitting = Math.floor(Math.sqrt(width * SQUARES.height / count));
       const pitch = Math.min(SQUARES.largest, Math.max(SQUARES.smallest, fitting));
@@ -105,13 +107,13 @@ class TreeMap {
       context.fillStyle = this.hatch;
       context.fill();
     }
-    if (this.tiled || this.cellWidth >= 10) {
+    if (this.named || this.cellWidth >= 10) {
       context.strokeStyle = color.line;
       context.lineWidth = 1;
       this.#shape(context, x, y, 0.5);
       context.stroke();
     }
-    if (this.tiled) {
+    if (this.named) {
       this.#label(context, tree, x, y, color);
     } else if (index in MARKS) {
       this.#mark(context, x, y, color, MARKS[index]);
@@ -122,13 +124,18 @@ class TreeMap {
   #shape(context, x, y, inset) {
     context.beginPath();
     context.roundRect(x + inset, y + inset, this.cellWidth - 2 * inset, this.cellHeight - 2 * inset,
-      this.tiled ? 6 : Math.min(3, this.cellWidth / 5));
+      this.named ? this.gap : Math.min(3, this.cellWidth / 5));
   }
 
   #label(context, tree, x, y, color) {
-    const room = this.cellWidth - 20;
     context.fillStyle = color.text;
     context.textBaseline = "alphabetic";
+    if (this.named === LABELS) {
+      context.font = `12px ${this.font}`;
+      context.fillText(shortened(context, this.cloud.name(tree), this.cellWidth - 10), x + 5, y + 17);
+      return;
+    }
+    const room = this.cellWidth - 20;
     context.font = `600 13px ${this.font}`;
     context.fillText(shortened(context, this.cloud.name(tree), room), x + 10, y + 23);
     context.font = `12px ${this.font}`;

@@ -3,6 +3,7 @@
 import base64
 import collections
 import hashlib
+import html
 from html import parser
 import json
 from pathlib import Path
@@ -116,8 +117,8 @@ class ContentTest(TestCase):
     def test_limits(self):
         self.limit('document.TREES', 1)
         self.limit('page.TREES', 1)
-        self.limit('totals.LINKS', 1)
-        self.limit('totals.PROJECTS', 1)
+        self.limit('document.LINKS', 1)
+        self.limit('document.PROJECTS', 1)
         self.limit('document.CONSUMERS', 1)
         text = ' '.join(self.report().split())
         self.assertIn('The map and the table show the fullest 1 of 5 trees.', text)
@@ -160,8 +161,37 @@ class ContentTest(TestCase):
         found = collections.Counter(text.partition(':')[0] for text in drains if text)
         self.assertEqual({'yes': expected['fits'], 'no': expected['impossible']}, {**found})
         self.assertEqual('no: lacks 6 VCPU', drains[0])
-        self.assertIn('<dt>N+1</dt><dd>1 of 4</dd>', self.report('--drain'))
-        self.assertNotIn('<dt>N+1</dt>', self.report())
+
+    def test_the_verdict(self):
+        """It counts hosts and pools, without disabled trees, as the legend does."""
+        two = ['One=resources=VCPU:1', 'none=resources=VCPU:99&required=!COMPUTE_STATUS_DISABLED']
+        options = [word for one in two for word in ('--headroom', one)]
+        self.assertEqual(
+            [
+                ('1 host over capacity', '#map', '6'),
+                ('1 host above 90 %', '#map', '5'),
+                ('1 of 3 hosts can be drained', '#providers', None),
+                ('16 more of One fit', '#headroom', None),
+                ('no more of none fits', '#headroom', None),
+                ('1 finding', '#findings', None),
+            ],
+            self.verdict('--drain', *options),
+        )
+        page = ' '.join(self.report(*options).split())
+        limit = 'The limit is VCPU: 3 of 3 trees lack it for one more.'
+        self.assertIn(f'<dt>none</dt><dd>0 fit. {limit}</dd>', page)
+        self.fill(worlds.World.of('SS[D: total 9 used 10] {SHARE} @A\nH[V: total 10 used 9]'))
+        self.assertEqual('1 pool over capacity', self.verdict()[0][0])
+        self.assertEqual('no host above 90 %', self.verdict()[1][0])
+        self.fill(worlds.World.of('\n'.join(f'H{n}[V: total 100 used 91]' for n in range(2))))
+        self.assertEqual('No host over capacity', self.verdict()[0][0])
+        self.assertEqual('2 hosts above 90 %', self.verdict()[1][0])
+
+    def verdict(self, *options: str) -> list[tuple[str, str, str | None]]:
+        """Return the text, the target, and the band of each part of the verdict."""
+        text = self.report(*options).partition('id="verdict"')[2].partition('</p>')[0]
+        links = re.findall(r'<a href="(.*?)"(?: data-band="(\d)")?>(.*?)</a>', text)
+        return [(html.unescape(shown), target, band or None) for target, band, shown in links]
 
     def test_names(self):
         path = self.folder / 'names.json'

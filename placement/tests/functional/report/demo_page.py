@@ -7,6 +7,9 @@ import tempfile
 
 from placement.tests.functional import programs
 
+# The query of the guide.
+LARGE = 'resources=VCPU:4,MEMORY_MB:8192,DISK_GB:40&required=!COMPUTE_STATUS_DISABLED'
+
 
 @functools.cache
 def content() -> bytes:
@@ -17,6 +20,7 @@ def content() -> bytes:
             'OS_PLACEMENT_DATABASE__CONNECTION': f'sqlite:///{folder}/placement.db',
         }
         page = Path(folder, 'report.html')
-        for program in (programs.DEMO, (*programs.MANAGE, 'report', str(page))):
+        options = ('--drain', '--headroom', f'm1.large={LARGE}')
+        for program in (programs.DEMO, (*programs.MANAGE, 'report', str(page), *options)):
             assert programs.shared().start(program, variables).wait() == 0
         return page.read_bytes()

@@ -18,6 +18,15 @@ return [...document.querySelectorAll(arguments[0])]
   .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
   .map((one) => one.textContent)
 """
+# Keeps the texts that the map draws.
+RECORD = """
+window.drawn = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...position) {
+  window.drawn.push(text);
+  draw.call(this, text, ...position);
+};
+"""
 HOSTILE = (
     '</script><img src=x onerror=document.title=1>',
     '"><svg onload=document.title=1>',
@@ -99,7 +108,7 @@ class PageTest(PageTestCase, base.WorldTestCase):
         self.browser.button('Can be drained', '#provider-table thead').click()
         cells = self.browser.texts('#provider-table tbody .drain')
         self.assertEqual(['\u2013', 'no: lacks 24 VCPU, 10 DISK_GB', 'yes'], cells)
-        self.assertIn('1 of 2', self.browser.texts('.counts dd'))
+        self.assertIn('1 of 2 hosts can be drained', self.browser.find('.verdict').text)
         self.assertEqual([], self.browser.script(CUT, '#provider-table thead button, .drain span'))
         self.assertEqual([], self.browser.violations())
         self.assertEqual([], self.browser.messages())
@@ -143,6 +152,13 @@ class PageTest(PageTestCase, base.WorldTestCase):
         self.assertIn('over', self.browser.find('.inventory').text)
         self.assertIn('0 of -8 used, 0 free', self.browser.find('.inventory').text)
         self.assertEqual([], self.browser.violations())
+
+    def test_the_map_has_the_names_of_200_hosts(self):
+        self.browser.cdp('Page.addScriptToEvaluateOnNewDocument', source=RECORD)
+        world = worlds.World.of('\n'.join(f'compute-{n:03d}[V:8]' for n in range(200)))
+        self.write(world)
+        drawn = set(self.browser.script('return window.drawn'))
+        self.assertEqual(set(), {host.name for host in world.hosts} - drawn)
 
     def test_many_hosts(self):
         inventories = {worlds.CLASSES[one]: worlds.inventory(4000) for one in 'VMD'}

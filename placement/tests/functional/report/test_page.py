@@ -69,7 +69,7 @@ class ContentTest(TestCase):
         footer = self.browser.find('footer').text
         self.assertRegex(footer, r'sqlite:///.*/placement\.db')
         self.assertIn('a082b8bb98d0', footer)
-        self.assertEqual(['18', '36', '53', '178', '4'], self.browser.texts('.counts dd')[:5])
+        self.assertEqual(['18', '36', '53', '178', '4'], self.browser.texts('footer dd')[4:])
 
     def test_the_findings_of_the_audit(self):
         self.assertEqual(['over-capacity'], self.browser.texts('.finding summary code'))
@@ -138,6 +138,21 @@ class TableTest(TestCase):
         self.assertEqual(['compute-07'], self.names())
         self.browser.button('over 100 % 1', '#legend').click()
         self.assertEqual('18 trees', self.browser.find(MATCHES).text)
+
+    def test_the_verdict_selects_trees(self):
+        self.assertEqual(
+            '1 host over capacity, 4 hosts and 1 pool above 90 %, 4 of 13 hosts can be drained, '
+            '54 more of m1.large fit, 1 finding.',
+            self.browser.find('.verdict').text,
+        )
+        for text, expected in (('1 host over capacity', 1), ('4 hosts and 1 pool above 90 %', 5)):
+            self.browser.find('.verdict').find_element('link text', text).click()
+            self.assertEqual(f'{expected} of 18 trees', self.browser.find(MATCHES).text)
+            self.assertEqual(expected, len(self.names()))
+        for number, section in enumerate(('map', 'map', 'providers', 'headroom', 'findings'), 1):
+            link = self.browser.find(f'.verdict a:nth-child({number})')
+            self.assertEqual(f'#{section}', link.get_dom_attribute('href'))
+            self.assertTrue(self.browser.find(f'#{section}').is_displayed())
 
     def test_the_map_colors_one_class(self):
         self.browser.find('#map-class option[value="0"]').click()

@@ -1,0 +1,389 @@
+"""What the page shows: the cloud, its trees with their sums, and the findings of the audit.
+
+A *tree* is a root provider with all its descendants. The *fullness* of a resource class in a tree
+is its usage divided by its capacity, both summed over the providers of the tree. The *fullest
+class* of a tree is the one with the highest fullness. A tree is *disabled* if its root has the
+trait COMPUTE_STATUS_DISABLED: Nova does not schedule to such a host. As in `drain`, a tree is a
+*pool* if its root has the trait MISC_SHARES_VIA_AGGREGATE, and no provider has CPUs. The other
+trees are *hosts*.
+
+Classes, traits, aggregates, and providers are identified by their database ids.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from dataclasses import dataclass
+import datetime
+import functools
+from typing import Any, NamedTuple
+
+import orjson
+import os_resource_classes
+import sqlalchemy as sa
+
+from placement import version
+from placement.admin import audit, cloud
+from placement.admin.cloud import Cloud, root_id
+from placement.admin.drain.each import all_trees
+from placement.admin.drain.report import Drain
+from placement.admin.headroom import reading, result
+from placement.admin.headroom.result import Headroom
+from placement.admin.names import Names
+from placement.admin.progress import Progress
+from placement.candidates.model import Provider, ProviderInventory, Query
+from placement.capacity import capacity_of
+from placement.conf import database_url
+from placement.db import sql
+from placement.db.sqlalchemy import migration, models
+
+_ALLOCATIONS, _CONSUMERS = models.allocations, models.consumers
+_TYPES = models.consumer_types
+_UNKNOWN_TYPE = 'unknown'
+_CPUS = (os_resource_classes.VCPU, os_resource_classes.PCPU)
+_COLUMNS_OF_CONSUMER = (
+    _ALLOCATIONS.c.resource_provider_id,
+    _ALLOCATIONS.c.consumer_id,
+    _CONSUMERS.c.project_id,
+    _CONSUMERS.c.consumer_type_id,
+)
+# An allocation can refer to a consumer that is missing.
+_CONSUMERS_OF_PROVIDERS = (
+    sa.select(
+        *_COLUMNS_OF_CONSUMER,
+        sql.JsonList(sql.JsonNumberArray(_ALLOCATIONS.c.resource_class_id, _ALLOCATIONS.c.used)),
+    )
+    .join_from(
+        _ALLOCATIONS, _CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id, isouter=True
+    )
+    .group_by(*_COLUMNS_OF_CONSUMER)
+)
+_NUMBER_OF_CONSUMERS = sa.select(sa.func.count()).select_from(_CONSUMERS)
+
+
+@dataclass(slots=True)
+class Total:
+    """The sums of inventories of one resource class, in units of the class.
+
+    :ivar inventories: the number of inventories
+    :ivar capacity: negative if more is reserved than the total
+    :ivar nominal: the capacity if nothing was reserved
+    :ivar free: the amount that claims can use: an inventory whose usage exceeds its capacity, and
+        an inventory of a disabled tree, count as 0
+    """
+
+    inventories: int = 0
+    capacity: int = 0
+    used: int = 0
+    free: int = 0
+    reserved: int = 0
+    nominal: int = 0
+
+    def add(self, inventory: ProviderInventory, disabled: bool) -> None:
+        """Add an inventory.
+
+        :param disabled: whether the tree of the inventory is disabled
+        """
+        whole = capacity(inventory)
+        self.inventories += 1
+        self.capacity += whole
+        self.used += inventory.used
+        self.reserved += inventory.reserved
+        self.nominal += int(capacity_of(inventory.total, 0, inventory.allocation_ratio))
+        if not disabled:
+            self.free += max(0, whole - inventory.used)
+
+    def include(self, other: 'Total') -> None:
+        """Add the inventories of another sum."""
+        self.inventories += other.inventories
+        self.capacity += other.capacity
+        self.used += other.used
+        self.reserved += other.reserved
+        self.nominal += other.nominal
+        self.free += other.free
+
+    @property
+    def fullness(self) -> float | None:
+        """The usage divided by the capacity; None without capacity and usage."""
+        if self.capacity > 0:
+            return self.used / self.capacity
+        return float('inf') if self.used or self.capacity else None
+
+
+# Resource class id -> sums.
+Totals = dict[int, Total]
+
+
+def capacity(inventory: ProviderInventory) -> int:
+    """Return the number of whole units; negative if more is reserved than the total."""
+    return int(inventory.capacity)
+
+
+class Consumer(NamedTuple):
+    """A consumer with allocations in a tree, and the amounts that it uses there by class id.
+
+    The name is the UUID, after the name if it is known. As in the API, the type is `unknown` if the
+    consumer has none.
+    """
+
+    name: str
+    type: str
+    project: str
+    amounts: Mapping[int, int]
+
+
+class Project(NamedTuple):
+    """A project, the number of its consumers, and its usage by class id."""
+
+    name: str
+    consumers: int
+    usage: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A root provider with its descendants.
+
+    :ivar root: in a damaged database, the root of providers can be in another tree
+    :ivar providers: the root, and then its descendants; each provider follows its parent
+    :ivar parents: for each provider, the position of its parent in `providers`; -1 for the root
+    :ivar totals: resource class id -> the sums over the tree
+    :ivar fullest: the id of the fullest class; None if no class has capacity or usage
+    :ivar sharing: the sharing providers of other trees that are available to the tree
+    """
+
+    root: Provider
+    providers: Sequence[Provider]
+    parents: Sequence[int]
+    totals: Totals
+    fullest: int | None
+    disabled: bool
+    is_pool: bool
+    sharing: tuple[Provider, ...]
+
+    @property
+    def fullness(self) -> float:
+        """The fullness of the fullest class; -1 without such a class."""
+        fullness = None if self.fullest is None else self.totals[self.fullest].fullness
+        return -1.0 if fullness is None else fullness
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the page shows.
+
+    :ivar time: the time when the database was read, in UTC
+    :ivar database: the URL of the database without a password
+    :ivar schema: the revision of the schema
+    :ivar version: the version of this software
+    :ivar cloud: with the names before the UUIDs of aggregates and projects
+    :ivar trees: all trees, the fullest first; trees with the same fullness are sorted by name
+    :ivar consumers: root id -> the consumers with allocations in the tree
+    :ivar number_of_consumers: the number of all consumers
+    :ivar projects: the projects with allocations
+    :ivar headroom: the results of the queries
+    :ivar drains: UUID of a root -> whether its tree can be drained, for all trees with allocations;
+        None if this was not computed
+    """
+
+    time: datetime.datetime
+    database: str
+    schema: str
+    version: str
+    cloud: Cloud
+    trees: Sequence[Tree]
+    consumers: Mapping[int, Sequence[Consumer]]
+    number_of_consumers: int
+    projects: Sequence[Project]
+    findings: Sequence[audit.Finding]
+    headroom: Sequence[Headroom]
+    drains: Mapping[str, Drain] | None
+
+    def class_name(self, class_id: int) -> str:
+        """Return the name of a resource class, which can be missing in a damaged database."""
+        return _class_name(self.cloud, class_id)
+
+
+def _class_name(read: Cloud, class_id: int) -> str:
+    return read.classes.get(class_id, f'unknown class {class_id}')
+
+
+# Reading ----------------------------------------------------------------------
+
+
+def read(
+    conn: sa.Connection,
+    database: str,
+    incomplete_project: str,
+    progress: Progress,
+    known: Names,
+    queries: Mapping[str, Query[str]],
+    with_drains: bool,
+) -> Contents:
+    """Return what the page shows.
+
+    :param conn: a connection from `engine.snapshot()`, so that all parts of the page
+        show the same state
+    :param database: the URL of the database
+    :param incomplete_project: the option `[placement] incomplete_consumer_project_id`
+    :param known: the names that stand before UUIDs
+    :param queries: the queries whose headroom the page shows, by name
+    :param with_drains: whether to show which trees can be drained
+    :raises CannotProceedError: a class or trait of a query does not exist, or `with_drains`, and
+        the consumer of an allocation does not exist
+    """
+    findings = audit.findings(conn, incomplete_project=incomplete_project, report=progress)
+    found = cloud.read(conn, progress)
+    found = dataclasses.replace(
+        found,
+        aggregates={id_: known.in_text(uuid) for id_, uuid in found.aggregates.items()},
+        projects={id_: known.in_text(uuid) for id_, uuid in found.projects.items()},
+    )
+    types = dict(map(tuple, conn.execute(sa.select(_TYPES.c.id, _TYPES.c.name))))
+    rows = conn.execute(_CONSUMERS_OF_PROVIDERS).all()
+    has_revision = sa.inspect(conn).has_table(migration.REVISION_TABLE)
+    return Contents(
+        time=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
+        database=database_url.masked(database) or '',
+        schema=(migration.read_revision(conn) if has_revision else None) or 'unknown',
+        version=version.version_string(),
+        cloud=found,
+        trees=trees(found),
+        consumers=_consumers(rows, found, types, known),
+        number_of_consumers=conn.scalar(_NUMBER_OF_CONSUMERS) or 0,
+        projects=_projects(rows, found),
+        findings=[known.in_values(finding) for finding in findings],
+        headroom=_headroom(conn, queries, found, progress) if queries else [],
+        drains={one.trees[0].uuid: one for one in all_trees(conn, progress)}
+        if with_drains
+        else None,
+    )
+
+
+def _consumers(
+    rows: Iterable[Any], read: Cloud, types: Mapping[int, str], known: Names
+) -> dict[int, list[Consumer]]:
+    """Return the consumers of each tree, by the id of the root provider."""
+    roots = {one.id: root_id(one, read.names) for one in read.providers}
+    # Many consumers have the same amounts.
+    amounts_of = functools.cache(lambda text: dict(orjson.loads(text)))
+    of_trees: dict[int, dict[str, Consumer]] = defaultdict(dict)
+    for provider_id, uuid, project_id, type_id, text in rows:
+        root = roots.get(provider_id)
+        if root is None:
+            continue
+        amounts = amounts_of(text)
+        of_tree = of_trees[root]
+        if (other := of_tree.get(uuid)) is not None:
+            amounts = dict(Counter(other.amounts) + Counter(amounts))
+        type_ = types.get(type_id, _UNKNOWN_TYPE)
+        of_tree[uuid] = Consumer(known.in_text(uuid), type_, _project(read, project_id), amounts)
+    return {root: list(of_tree.values()) for root, of_tree in of_trees.items()}
+
+
+def _projects(rows: Iterable[Any], read: Cloud) -> list[Project]:
+    """Return the projects; consumers without a row belong to none."""
+    owned = {(project_id, uuid) for _, uuid, project_id, *_ in rows if project_id is not None}
+    counts = Counter(_project(read, project_id) for project_id, _ in owned)
+    usage: dict[str, dict[int, int]] = defaultdict(dict)
+    for project_id, class_id, used in read.usage:
+        usage[_project(read, project_id)][class_id] = used
+    return [Project(name, count, usage[name]) for name, count in counts.items() if name in usage]
+
+
+def _project(read: Cloud, project_id: int | None) -> str:
+    if project_id is None:
+        return 'unknown project'
+    # An allocation can refer to a consumer whose project is missing.
+    return read.projects.get(project_id, f'unknown project {project_id}')
+
+
+def _headroom(
+    conn: sa.Connection, queries: Mapping[str, Query[str]], read: Cloud, progress: Progress
+) -> list[Headroom]:
+    found = reading.read(conn, list(queries.values()), progress, read.providers)
+    return [
+        result.of(name, 'latest', simulation, named, query)
+        for (name, named), query, simulation in zip(
+            queries.items(), found.queries, found.simulations(progress), strict=True
+        )
+    ]
+
+
+# Trees ------------------------------------------------------------------------
+
+
+def trees(read: Cloud) -> list[Tree]:
+    """Return all trees of any database, including damaged ones, the fullest first."""
+    members: dict[int, list[Provider]] = defaultdict(list)
+    by_id = {provider.id: provider for provider in read.providers}
+    for provider in read.providers:
+        members[root_id(provider, by_id)].append(provider)
+    sharing_trait, disabled_trait = read.sharing_trait, read.disabled_trait
+    cpus = {id_ for id_, name in read.classes.items() if name in _CPUS}
+    sharing = {}
+    if sharing_trait is not None:
+        anchors = cloud.anchors(read.providers, sharing_trait)
+        sharing = {anchor.root.id: anchor.sharing_providers for anchor in anchors}
+    found = []
+    for id_, of_root in members.items():
+        root = by_id[id_]
+        ordered = list(_parents_first(root, of_root, read.names)) if len(of_root) > 1 else of_root
+        positions = {provider.id: position for position, provider in enumerate(ordered)}
+        # A provider whose parent is missing is displayed below the root.
+        parents = [positions.get(one.parent_id or root.id, 0) for one in ordered[1:]]
+        disabled = disabled_trait in root.traits
+        totals = _totals(ordered, disabled)
+        found.append(
+            Tree(
+                root,
+                ordered,
+                [-1, *parents],
+                totals,
+                _fullest(totals, read),
+                disabled,
+                sharing_trait in root.traits and cpus.isdisjoint(totals),
+                sharing.get(id_, ()),
+            )
+        )
+    return sorted(found, key=lambda tree: (-tree.fullness, read.names[tree.root.id]))
+
+
+def _parents_first(
+    root: Provider, members: Sequence[Provider], names: Mapping[int, str]
+) -> Iterator[Provider]:
+    """Yield the root and then its descendants: each provider directly follows its parent's subtree.
+
+    Providers that are not descendants of the root, because a parent is missing or is part of a
+    cycle, are displayed below the root.
+    """
+    left = {provider.id: provider for provider in members}
+    children: dict[int | None, list[Provider]] = defaultdict(list)
+    for provider in sorted(members, key=lambda one: names[one.id], reverse=True):
+        children[provider.parent_id].append(provider)
+    waiting = [root] if root.id in left else []
+    while left:
+        provider = waiting.pop() if waiting else next(iter(left.values()))
+        if left.pop(provider.id, None) is not None:
+            yield provider
+            waiting += children[provider.id]
+
+
+def _totals(providers: Iterable[Provider], disabled: bool) -> Totals:
+    totals: Totals = {}
+    for provider in providers:
+        for class_id, inventory in provider.inventories.items():
+            if class_id not in totals:
+                totals[class_id] = Total()
+            totals[class_id].add(inventory, disabled)
+    return totals
+
+
+def _fullest(totals: Totals, read: Cloud) -> int | None:
+    """Return the class with the highest fullness; of several, the first one by name."""
+    found = [
+        (-fullness, _class_name(read, class_id), class_id)
+        for class_id, total in totals.items()
+        if (fullness := total.fullness) is not None
+    ]
+    return min(found)[2] if found else None
