@@ -185,6 +185,10 @@ class Application:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Send the metrics; if the database cannot be read, only `placement_up 0`."""
+        if environ['REQUEST_METHOD'] != 'GET':
+            # waitress would send a body in the response to HEAD.
+            start_response('405 Method Not Allowed', [('Allow', 'GET'), ('Content-Length', '0')])
+            return []
         page = self._page(_seconds_to_wait(environ.get(SCRAPE_TIMEOUT)))
         response = page.response(
             environ.get('HTTP_ACCEPT', ''), environ.get('HTTP_ACCEPT_ENCODING', '')

@@ -32,6 +32,7 @@ from placement.admin.headroom.result import Headroom
 from placement.admin.names import Names
 from placement.admin.progress import Progress
 from placement.candidates.model import Provider, ProviderInventory, Query
+from placement.candidates.sharing import SharingProviders
 from placement.capacity import capacity_of
 from placement.conf import database_url
 from placement.db import sql
@@ -321,10 +322,10 @@ def trees(read: Cloud) -> list[Tree]:
         members[root_id(provider, by_id)].append(provider)
     sharing_trait, disabled_trait = read.sharing_trait, read.disabled_trait
     cpus = {id_ for id_, name in read.classes.items() if name in _CPUS}
-    sharing = {}
-    if sharing_trait is not None:
-        anchors = cloud.anchors(read.providers, sharing_trait)
-        sharing = {anchor.root.id: anchor.sharing_providers for anchor in anchors}
+    sharing = SharingProviders(sharing_trait)
+    # A search ignores the sharing providers of trees without a valid root.
+    valid = [one.id for one in read.providers if one.id == one.root_id and one.parent_id is None]
+    sharing.add_all([provider for id_ in valid for provider in members[id_]])
     found = []
     for id_, of_root in members.items():
         root = by_id[id_]
@@ -343,7 +344,7 @@ def trees(read: Cloud) -> list[Tree]:
                 _fullest(totals, read),
                 disabled,
                 sharing_trait in root.traits and cpus.isdisjoint(totals),
-                sharing.get(id_, ()),
+                sharing.of_tree(id_, ordered),
             )
         )
     return sorted(found, key=lambda tree: (-tree.fullness, read.names[tree.root.id]))

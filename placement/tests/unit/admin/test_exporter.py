@@ -97,6 +97,7 @@ class ApplicationTest(TestCase):
         """Return the headers and the body of a response."""
         started = mock.Mock()
         environ = {f'HTTP_{name.upper()}': value for name, value in headers.items()}
+        environ['REQUEST_METHOD'] = 'GET'
         (body,) = self.application(environ | {serving.SCRAPE_TIMEOUT: seconds}, started)
         status, found = started.call_args.args
         self.assertEqual('200 OK', status)
@@ -133,6 +134,13 @@ class ApplicationTest(TestCase):
             *('text/plain;version=x', 'text/html, */*', ';;,=,'),
         ):
             self.assertEqual(text, self.get(accept=accept)[1])
+
+    def test_other_methods(self):
+        for method in ('HEAD', 'POST'):
+            started = mock.Mock()
+            self.assertEqual([], self.application({'REQUEST_METHOD': method}, started))
+            self.assertEqual('405 Method Not Allowed', started.call_args.args[0])
+        self.assertEqual(0, self.reads)
 
     def test_few_texts_are_kept(self):
         first = self.get()[1]
