@@ -103,7 +103,7 @@ class _Part:
 def build(shown: Contents) -> Document:
     """Return the document."""
     sums = _sums(tree.totals for tree in shown.trees)
-    usages = [class_id for project in shown.projects for class_id in project.usage]
+    usages = [class_id for _, class_id, _ in shown.cloud.usage]
     traits, aggregates = shown.cloud.traits, shown.cloud.aggregates
     first = shown.trees[:TREES]
     kinds = _Kinds(
