@@ -13,7 +13,7 @@ from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import simulation
 from placement.admin.headroom.simulation import Simulation
 from placement.admin.progress import Progress, silent
-from placement.candidates import model, names, request
+from placement.candidates import model, names, pages, request
 from placement.microversion import Version
 
 
@@ -111,7 +111,10 @@ def anchors(
     with_aggregates: bool,
     progress: Progress,
 ) -> list[model.Anchor]:
-    """Return all anchors of the cloud; the form that `drain` uses."""
-    del with_aggregates
-    found = cloud.providers(conn, progress)
-    return cloud.anchors(found, sharing_id, bool(query.same_subtrees))
+    """Return all anchors of the cloud, page by page, for `drain` (see `pages.all_pages`)."""
+    found: list[model.Anchor] = []
+    with progress('Reading provider trees') as advance:
+        for page in pages.all_pages(conn, query, sharing_id, with_aggregates):
+            found += page
+            advance(len(page))
+    return found
