@@ -30,4 +30,4 @@ class ResponseSizeTest(base.TestCase):
                 done = in_process.run(command, QUERY, '--format', 'json', **options)
                 found.append(json.loads(done.stdout))
             self.assertEqual({'trees': 2, 'more': False}, found[0]['candidates'])
-            self.assertEqual((5, 5), (found[1][0]['fits'], found[1][0]['at_most']))
+            self.assertEqual(5, found[1][0]['fits'])
