@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from placement.admin import cloud
 from placement.admin.cloud import Cloud
-from placement.admin.drain.each import all_trees
+from placement.admin.drain.reading import all_trees
 from placement.admin.headroom import reading
 from placement.admin.progress import Progress, silent
 from placement.candidates.model import Provider, ProviderInventory, Query

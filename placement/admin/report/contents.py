@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from placement import version
 from placement.admin import audit, cloud
 from placement.admin.cloud import Cloud, root_id
-from placement.admin.drain.each import all_trees
+from placement.admin.drain.reading import all_trees
 from placement.admin.drain.report import Drain
 from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import Headroom
