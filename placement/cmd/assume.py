@@ -1,8 +1,9 @@
 """The option `--assume`: parse the changes, and print what they are."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+import functools
 import re
 from typing import Any
 
@@ -10,17 +11,14 @@ import orjson
 
 from placement import exception, microversion
 from placement.admin import query_text, tables
-from placement.admin.assume import apply, model
+from placement.admin.assume import apply
+from placement.admin.assume.apply import Assumed, Change, World
 from placement.admin.names import Names
 from placement.capacity import Inventory
 from placement.objects.provider_search import Filters
 from placement.schemas import AGGREGATE
 
-# The number in `copies:N*PROVIDER`.
-_NUMBER = re.compile('[1-9][0-9]{0,5}', re.ASCII)
-_FIELD = re.compile(r'(?P<class>[^.=]+)\.(?P<field>[^.=]+)=(?P<value>.*)', re.DOTALL)
 _FIELDS = tuple(field.name for field in fields(Inventory))
-_FIELD_NAMES = f'{", ".join(_FIELDS[:-1])}, or {_FIELDS[-1]}'
 _FORMS = (
     'without:PROVIDER, copies:N*PROVIDER, set:CLASS.FIELD=VALUE, trait:+NAME, trait:-NAME, '
     'aggregate:+UUID, and aggregate:-UUID'
@@ -41,7 +39,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def parse(texts: Iterable[str]) -> tuple[model.Change, ...]:
+def parse(texts: Iterable[str]) -> tuple[Change, ...]:
     """Return the changes of the command line.
 
     :raises CannotProceedError: a change is not valid; what depends on the database is not checked
@@ -49,18 +47,15 @@ def parse(texts: Iterable[str]) -> tuple[model.Change, ...]:
     return tuple(map(_parse, texts))
 
 
-def document(assumed: model.Assumed) -> dict[str, Any]:
+def document(assumed: Assumed) -> dict[str, Any]:
     """Return the members that the changes add to a JSON document; none without changes."""
     if not assumed.changes:
         return {}
-    over = {
-        name: {'inventories': one.inventories, 'amount': one.amount}
-        for name, one in assumed.over.items()
-    }
+    over = {name: one._asdict() for name, one in assumed.over.items()}
     return {'assumptions': list(assumed.changes), 'over': over}
 
 
-def heading(assumed: model.Assumed, known: Names) -> str:
+def heading(assumed: Assumed, known: Names) -> str:
     """Return the first lines of a text for a terminal; none without changes."""
     if not assumed.changes:
         return ''
@@ -74,7 +69,7 @@ def heading(assumed: model.Assumed, known: Names) -> str:
     return '\n'.join([*lines, '', ''])
 
 
-def _excess(over: model.Over) -> str:
+def _excess(over: apply.Over) -> str:
     if over.inventories == 1:
         return f'1 inventory by {over.amount}'
     return f'{over.inventories} inventories by {over.amount} in total'
@@ -83,96 +78,68 @@ def _excess(over: model.Over) -> str:
 # Parsing --------------------------------------------------------------------------
 
 
-def _parse(text: str) -> model.Change:
+def _parse(text: str) -> Change:
     kind, _, rest = text.partition(':')
     try:
         text.encode()
     except UnicodeEncodeError:
         # On the command line, Python represents bytes that are not UTF-8 as surrogates.
         raise apply.refusal(text, 'It is not valid UTF-8.') from None
-    if kind not in _KINDS or not rest:
+    if kind not in _GRAMMARS or not rest:
         raise apply.refusal(text, f'It has none of the forms {_FORMS}.')
-    try:
-        return _KINDS[kind](text, rest)
-    except exception.BadInput as error:
-        raise apply.refusal(text, str(error)) from error
+    form, pattern, make = _GRAMMARS[kind]
+    match = re.fullmatch(pattern, rest, re.ASCII | re.DOTALL)
+    if match is None:
+        raise apply.refusal(text, f'It does not have the form {form}.')
+    return Change(text, functools.partial(make, match=match))
 
 
-def _without(text: str, provider: str) -> model.Without:
-    return model.Without(text, provider)
+def _without(world: World, match: re.Match[str]) -> None:
+    apply.remove_tree(world, match['provider'])
 
 
-def _copies(text: str, rest: str) -> model.Copies:
-    number, star, provider = rest.partition('*')
-    if not _NUMBER.fullmatch(number) or not star or not provider:
-        raise exception.BadInput(
-            'It does not have the form copies:N*PROVIDER, with N from 1 to 999999.'
-        )
-    return model.Copies(text, provider, int(number))
+def _copies(world: World, match: re.Match[str]) -> None:
+    apply.copy_tree(world, match['provider'], int(match['number']))
 
 
-def _set_field(text: str, rest: str) -> model.SetField:
-    assignment, filters = _with_filters(rest)
-    match = _FIELD.fullmatch(assignment)
-    if match is None or match['field'] not in _FIELDS:
-        raise exception.BadInput(
-            f'It does not have the form set:CLASS.FIELD=VALUE, where FIELD is {_FIELD_NAMES}.'
-        )
-    value = _value(match['field'], match['value'])
-    return model.SetField(text, match['class'], match['field'], value, filters)
-
-
-def _value(field: str, text: str) -> int | float:
-    """Return the value of a field; the schema of PUT .../inventories/{class} checks it."""
+def _set(world: World, match: re.Match[str]) -> None:
     # The imports take 50 ms, and most calls of the program do not need them.
     from placement import validation
     from placement.handlers.inventory import INVENTORY, parse_inventory
 
+    field, text = match['field'], match['value']
     try:
-        value = orjson.loads(text)
+        body = {'resource_provider_generation': 0, 'total': 1, field: orjson.loads(text)}
     except orjson.JSONDecodeError:
         raise exception.BadInput(f"The value '{text}' is not a number.") from None
-    body = {'resource_provider_generation': 0, 'total': 1, field: value}
     _require_valid(validation.problem(INVENTORY, body))
-    parsed: int | float = getattr(parse_inventory(body), field)
-    return parsed
+    value = getattr(parse_inventory(body), field)
+    apply.set_field(world, _filters(match), match['class'], field, value)
 
 
-def _set_trait(text: str, rest: str) -> model.SetTrait:
-    name, present, filters = _link(rest)
-    return model.SetTrait(text, name, present, filters)
+def _trait(world: World, match: re.Match[str]) -> None:
+    apply.set_trait(world, _filters(match), match['name'], match['sign'] == '+')
 
 
-def _set_aggregate(text: str, rest: str) -> model.SetAggregate:
+def _aggregate(world: World, match: re.Match[str]) -> None:
     from placement import validation
 
-    uuid, present, filters = _link(rest)
-    _require_valid(validation.problem(AGGREGATE, uuid))
-    return model.SetAggregate(text, uuid, present, filters)
+    _require_valid(validation.problem(AGGREGATE, match['name']))
+    apply.set_aggregate(world, _filters(match), match['name'], match['sign'] == '+')
 
 
-def _link(rest: str) -> tuple[str, bool, Filters | None]:
-    """Return a trait or an aggregate, whether it is added, and the filters of the providers."""
-    signed, filters = _with_filters(rest)
-    sign, name = signed[:1], signed[1:]
-    if sign not in ('+', '-') or not name:
-        raise exception.BadInput('A plus or a minus sign and a name must follow the colon.')
-    return name, sign == '+', filters
-
-
-def _with_filters(rest: str) -> tuple[str, Filters | None]:
-    """Return what precedes the filter, and the filter, as GET /resource_providers parses it."""
-    before, mark, query = rest.partition('?')
-    if not mark:
-        return before, None
+def _filters(match: re.Match[str]) -> Filters | None:
+    """Return the filters of the providers, as GET /resource_providers parses them."""
+    if match['filter'] is None:
+        return None
     from placement.handlers.resource_provider import list_resource_providers, parse_filters
     from placement.http.request import validate_query
 
     version = microversion.MAX_VERSION
     schema = list_resource_providers.query_at(version)
     assert schema is not None  # The operation declares its parameters.
-    items = query_text.items(query)
-    return before, parse_filters(items, validate_query(items, schema), version)
+    items = query_text.items(match['filter'])
+    return parse_filters(items, validate_query(items, schema), version)
 
 
 def _require_valid(problem: str | None) -> None:
@@ -180,10 +147,21 @@ def _require_valid(problem: str | None) -> None:
         raise exception.BadInput(f'{problem}.')
 
 
-_KINDS: dict[str, Callable[[str, str], model.Change]] = {
-    'without': _without,
-    'copies': _copies,
-    'set': _set_field,
-    'trait': _set_trait,
-    'aggregate': _set_aggregate,
+# For each kind of change: its form, what follows the colon, and the function that makes it.
+_FILTER = r'(?:\?(?P<filter>.*))?'
+_LINK = rf'(?P<sign>[+-])(?P<name>[^?]+){_FILTER}'
+_GRAMMARS: Mapping[str, tuple[str, str, Callable[..., None]]] = {
+    'without': ('without:PROVIDER', '(?P<provider>.+)', _without),
+    'copies': (
+        'copies:N*PROVIDER, with N from 1 to 999999',
+        r'(?P<number>[1-9][0-9]{0,5})\*(?P<provider>.+)',
+        _copies,
+    ),
+    'set': (
+        f'set:CLASS.FIELD=VALUE, where FIELD is {", ".join(_FIELDS[:-1])}, or {_FIELDS[-1]}',
+        rf'(?P<class>[^.=?]+)\.(?P<field>{"|".join(_FIELDS)})=(?P<value>[^?]*){_FILTER}',
+        _set,
+    ),
+    'trait': ('trait:+NAME or trait:-NAME', _LINK, _trait),
+    'aggregate': ('aggregate:+UUID or aggregate:-UUID', _LINK, _aggregate),
 }

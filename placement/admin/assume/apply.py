@@ -1,23 +1,23 @@
 """Makes the assumed changes in a private copy of the database.
 
-The rules are those of the API: its functions judge the filters and the values. A change is made for
-all matching providers together, because a request would take a millisecond for each of them. The
+`placement.cmd.assume` parses the changes, and calls the function that makes each of them. The rules
+are those of the API: its functions judge the filters and the values. A change is made for all
+matching providers together, because a request would take a millisecond for each of them. The
 generations of providers stay the same, because no command reads them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 import uuid as uuid_lib
 
 import sqlalchemy as sa
 
 from placement import capacity, exception
 from placement.admin import named_trees, tables
-from placement.admin.assume import model
 from placement.admin.assume.private_copy import columns, insert, private_copy
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress
@@ -34,28 +34,66 @@ _ALLOCATIONS = models.allocations
 _CONSUMERS = models.consumers
 _TRAITS = models.traits
 _AGGREGATES = models.placement_aggregates
+_CLASSES = models.resource_classes
 # The tables with rows of providers that a copy of a provider has too.
 _COPIED = (_INVENTORIES, models.resource_provider_traits, models.resource_provider_aggregates)
 _LONGEST_NAME: int = PROVIDER_NAME['maxLength']
+# The filters of the providers that a change concerns; None for all providers.
+Filters = provider_search.Filters | None
 # SQLite limits the number of parameters.
 _TEXTS_PER_STATEMENT = 1_000
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _World:
+class World(NamedTuple):
     """The database of the service, which is only read, and its changed copy."""
 
     source: sa.Connection
     conn: sa.Connection
 
 
+class Change(NamedTuple):
+    """A change that a command assumes.
+
+    :ivar text: the change as the operator wrote it
+    :ivar make: makes the change in the copy
+    """
+
+    text: str
+    make: Callable[[World], None]
+
+
+class Over(NamedTuple):
+    """The usage above the capacity that the changes make.
+
+    :ivar inventories: the number of inventories
+    :ivar amount: the sum of the amounts above the capacity, in units of the class
+    """
+
+    inventories: int
+    amount: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Assumed:
+    """The state of the cloud after the changes.
+
+    :ivar conn: the connection from which a command reads this state
+    :ivar changes: the changes as the operator wrote them, in order
+    :ivar over: resource class -> the usage above the capacity; only classes with such usage
+    """
+
+    conn: sa.Connection
+    changes: tuple[str, ...]
+    over: Mapping[str, Over]
+
+
 @contextlib.contextmanager
 def assumed(
     source: sa.Connection,
-    changes: Sequence[model.Change],
+    changes: Sequence[Change],
     progress: Progress,
     consumers_of: Collection[int] | None = frozenset(),
-) -> Iterator[model.Assumed]:
+) -> Iterator[Assumed]:
     """Yield the state of the cloud after changes, without changing the database.
 
     :param source: a connection on which all statements read the same snapshot of the database.
@@ -66,24 +104,18 @@ def assumed(
     :raises CannotProceedError: a change is not possible
     """
     if not changes:
-        yield model.Assumed(source, (), {})
+        yield Assumed(source, (), {})
         return
     with private_copy(source, consumers_of, progress) as conn:
-        world = _World(source, conn)
+        world = World(source, conn)
         before = _exceeded(conn)
         for change in changes:
-            _make(world, change)
-        after = _exceeded(conn)
-        yield model.Assumed(
-            conn, tuple(change.text for change in changes), _over(conn, after - before)
-        )
-
-
-def _make(world: _World, change: model.Change) -> None:
-    try:
-        _CHANGES[type(change)](world, change)
-    except (exception.BadInput, CannotProceedError) as error:
-        raise refusal(change.text, str(error)) from error
+            try:
+                change.make(world)
+            except (exception.BadInput, CannotProceedError) as error:
+                raise refusal(change.text, str(error)) from error
+        over = _over(_exceeded(conn) - before)
+        yield Assumed(conn, tuple(change.text for change in changes), over)
 
 
 def refusal(text: str, reason: str) -> CannotProceedError:
@@ -99,9 +131,12 @@ def refusal(text: str, reason: str) -> CannotProceedError:
 # Trees ----------------------------------------------------------------------------
 
 
-def _remove_tree(world: _World, change: model.Without) -> None:
-    """Delete a tree and its allocations, as if clients had removed these from each consumer."""
-    conn, (tree, _) = world.conn, _tree(world.conn, change.provider)
+def remove_tree(world: World, provider: str) -> None:
+    """Delete a tree and its allocations, as if clients had removed these from each consumer.
+
+    :param provider: the name or the UUID of any provider of the tree
+    """
+    conn, (tree, _) = world.conn, _tree(world.conn, provider)
     of_tree = _ALLOCATIONS.c.resource_provider_id.in_(id_list(tree))
     consumer_ids = _CONSUMERS.c.uuid.in_(sa.select(_ALLOCATIONS.c.consumer_id).where(of_tree))
     changed = id_list(conn.scalars(sa.select(_CONSUMERS.c.id).where(consumer_ids)))
@@ -114,8 +149,9 @@ def _remove_tree(world: _World, change: model.Without) -> None:
         resource_provider.delete_rows(conn, id_)
 
 
-def _copy_tree(world: _World, change: model.Copies) -> None:
-    conn, (tree, root_id) = world.conn, _tree(world.conn, change.provider)
+def copy_tree(world: World, provider: str, count: int) -> None:
+    """Add trees like the tree of a provider, without allocations."""
+    conn, (tree, root_id) = world.conn, _tree(world.conn, provider)
     originals = conn.execute(
         sa.select(_PROVIDERS).where(_PROVIDERS.c.id.in_(id_list(tree))).order_by(_PROVIDERS.c.id)
     ).all()
@@ -123,7 +159,7 @@ def _copy_tree(world: _World, change: model.Copies) -> None:
     # For each copy: the id of a provider of the original -> the id of its copy.
     ids = [
         {row.id: next_id + number * len(originals) + index for index, row in enumerate(originals)}
-        for number in range(change.count)
+        for number in range(count)
     ]
     providers: list[dict[str, Any]] = [
         {
@@ -180,7 +216,7 @@ def _tree(conn: sa.Connection, provider: str) -> tuple[list[int], int]:
     return list(conn.scalars(of_tree)), root_id
 
 
-def _require_unused(world: _World, column: sa.Column[Any], texts: Sequence[str]) -> None:
+def _require_unused(world: World, column: sa.Column[Any], texts: Sequence[str]) -> None:
     """Check the names or the UUIDs of new providers; the source decides which texts are equal."""
     for text in texts:
         if column.name == 'name' and len(text) > _LONGEST_NAME:
@@ -200,7 +236,7 @@ def _require_unused(world: _World, column: sa.Column[Any], texts: Sequence[str])
 # Providers ------------------------------------------------------------------------
 
 
-def _matching(conn: sa.Connection, filters: provider_search.Filters | None) -> list[int]:
+def _matching(conn: sa.Connection, filters: Filters) -> list[int]:
     """Return the ids of the providers that a change concerns."""
     if filters is None:
         return provider_search.ids_of_matching(conn, provider_search.Filters())
@@ -209,15 +245,17 @@ def _matching(conn: sa.Connection, filters: provider_search.Filters | None) -> l
     raise CannotProceedError('No resource provider matches the filter.')
 
 
-def _set_field(world: _World, change: model.SetField) -> None:
-    conn, name = world.conn, change.resource_class
-    class_id = resource_class.ids(conn, [name])[name]
-    value = change.value
-    if change.field == 'allocation_ratio':
+def set_field(
+    world: World, filters: Filters, class_name: str, field: str, value: int | float
+) -> None:
+    """Change a field of the inventories of a resource class."""
+    conn = world.conn
+    class_id = resource_class.ids(conn, [class_name])[class_name]
+    if field == 'allocation_ratio':
         value = _stored_ratio(world.source, value)
     concerned = sa.and_(
         _INVENTORIES.c.resource_class_id == class_id,
-        _INVENTORIES.c.resource_provider_id.in_(id_list(_matching(conn, change.filters))),
+        _INVENTORIES.c.resource_provider_id.in_(id_list(_matching(conn, filters))),
     )
     rows = conn.execute(
         sa.select(*COLUMNS, _PROVIDERS.c.uuid)
@@ -225,11 +263,11 @@ def _set_field(world: _World, change: model.SetField) -> None:
         .where(concerned)
         .order_by(_PROVIDERS.c.id)
     )
-    new: dict[str, Any] = {change.field: value}
+    new: dict[str, Any] = {field: value}
     for *fields, uuid in rows:
         changed = dataclasses.replace(Inventory(*fields), **new)
         if not capacity.allows_reservation(changed, may_reserve_all=True):
-            raise exception.InvalidInventoryCapacity(name, uuid)
+            raise exception.InvalidInventoryCapacity(class_name, uuid)
     conn.execute(sa.update(_INVENTORIES).where(concerned).values(new))
 
 
@@ -244,25 +282,26 @@ def _stored_ratio(source: sa.Connection, ratio: float) -> float:
     return float(f'{single:.6g}')
 
 
-def _set_trait(world: _World, change: model.SetTrait) -> None:
-    trait_id = world.conn.scalar(sa.select(_TRAITS.c.id).where(_TRAITS.c.name == change.name))
+def set_trait(world: World, filters: Filters, name: str, present: bool) -> None:
+    """Add a trait to providers, or remove it from them."""
+    trait_id = world.conn.scalar(sa.select(_TRAITS.c.id).where(_TRAITS.c.name == name))
     if trait_id is None:
-        raise exception.UnknownTraits([change.name])
-    providers = _matching(world.conn, change.filters)
-    column = models.resource_provider_traits.c.trait_id
-    _set_links(world.conn, column, trait_id, providers, change.present)
+        raise exception.UnknownTraits([name])
+    providers = _matching(world.conn, filters)
+    _set_links(world.conn, models.resource_provider_traits.c.trait_id, trait_id, providers, present)
 
 
-def _set_aggregate(world: _World, change: model.SetAggregate) -> None:
-    providers = _matching(world.conn, change.filters)
-    statement = sa.select(_AGGREGATES.c.id).where(_AGGREGATES.c.uuid == change.uuid)
+def set_aggregate(world: World, filters: Filters, uuid: str, present: bool) -> None:
+    """Add providers to an aggregate, or remove them from it."""
+    providers = _matching(world.conn, filters)
+    statement = sa.select(_AGGREGATES.c.id).where(_AGGREGATES.c.uuid == uuid)
     # The source decides whether the UUID equals that of an existing aggregate.
     aggregate_id = world.conn.scalar(statement) or world.source.scalar(statement)
     if aggregate_id is None:
         aggregate_id = (world.conn.scalar(sa.select(sa.func.max(_AGGREGATES.c.id))) or 0) + 1
-        insert(world.conn, _AGGREGATES, [{'id': aggregate_id, 'uuid': change.uuid}])
+        insert(world.conn, _AGGREGATES, [{'id': aggregate_id, 'uuid': uuid}])
     column = models.resource_provider_aggregates.c.aggregate_id
-    _set_links(world.conn, column, aggregate_id, providers, change.present)
+    _set_links(world.conn, column, aggregate_id, providers, present)
 
 
 def _set_links(
@@ -287,44 +326,30 @@ def _set_links(
 # Usage above the capacity ---------------------------------------------------------
 
 
-def _exceeded(conn: sa.Connection) -> Counter[tuple[int, int]]:
-    """Return (provider id, class id) -> the usage above the capacity of the inventory."""
+def _exceeded(conn: sa.Connection) -> Counter[tuple[int, str]]:
+    """Return (provider id, class name) -> the usage above the capacity of the inventory."""
+    of_inventory = sa.and_(
+        _ALLOCATIONS.c.resource_provider_id == _INVENTORIES.c.resource_provider_id,
+        _ALLOCATIONS.c.resource_class_id == _INVENTORIES.c.resource_class_id,
+    )
+    used = sa.func.sum(_ALLOCATIONS.c.used)
     rows = conn.execute(
-        sa.select(
-            _INVENTORIES.c.resource_provider_id,
-            _INVENTORIES.c.resource_class_id,
-            *COLUMNS,
-            sa.func.sum(_ALLOCATIONS.c.used).label('used'),
-        )
-        .join(
-            _ALLOCATIONS,
-            sa.and_(
-                _ALLOCATIONS.c.resource_provider_id == _INVENTORIES.c.resource_provider_id,
-                _ALLOCATIONS.c.resource_class_id == _INVENTORIES.c.resource_class_id,
-            ),
-        )
+        sa.select(_INVENTORIES.c.resource_provider_id, _CLASSES.c.name, *COLUMNS, used)
+        .select_from(_INVENTORIES)
+        .join(_ALLOCATIONS, of_inventory)
+        .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
         .group_by(_INVENTORIES.c.id)
     )
-    exceeded: Counter[tuple[int, int]] = Counter()
-    for provider_id, class_id, *fields, used in rows:
-        exceeded[provider_id, class_id] = -capacity.free(used, Inventory(*fields).capacity)
+    exceeded: Counter[tuple[int, str]] = Counter()
+    for provider_id, name, *fields, amount in rows:
+        exceeded[provider_id, name] = -capacity.free(amount, Inventory(*fields).capacity)
     return +exceeded
 
 
-def _over(conn: sa.Connection, exceeded: Counter[tuple[int, int]]) -> dict[str, model.Over]:
+def _over(exceeded: Counter[tuple[int, str]]) -> dict[str, Over]:
     """Return the usage above the capacity by resource class."""
-    names = {row.id: row.name for row in conn.execute(sa.select(models.resource_classes))}
-    inventories = Counter(names[class_id] for _, class_id in exceeded)
+    inventories = Counter(name for _, name in exceeded)
     amounts: Counter[str] = Counter()
-    for (_, class_id), amount in exceeded.items():
-        amounts[names[class_id]] += amount
-    return {name: model.Over(inventories[name], amounts[name]) for name in sorted(amounts)}
-
-
-_CHANGES: dict[type, Callable[[_World, Any], None]] = {
-    model.Without: _remove_tree,
-    model.Copies: _copy_tree,
-    model.SetField: _set_field,
-    model.SetTrait: _set_trait,
-    model.SetAggregate: _set_aggregate,
-}
+    for (_, name), amount in exceeded.items():
+        amounts[name] += amount
+    return {name: Over(inventories[name], amounts[name]) for name in sorted(amounts)}

@@ -125,7 +125,7 @@ class RandomWorldsTest(base.WorldTestCase, in_process.Commands):
 FORMS = 'It has none of the forms without:PROVIDER, copies:N*PROVIDER'
 FIELD = 'It does not have the form set:CLASS.FIELD=VALUE, where FIELD is total, reserved'
 COPIES = 'It does not have the form copies:N*PROVIDER, with N from 1 to 999999.'
-SIGN = 'A plus or a minus sign and a name must follow the colon.'
+TRAIT = 'It does not have the form trait:+NAME or trait:-NAME.'
 TAKEN = ('set:VCPU.step_size=1', 'copies:1*a')
 
 
@@ -184,80 +184,52 @@ class SourceTest(TestCase):
 @ddt.ddt
 class ExamplesTest(TestCase):
     @ddt.data(
-        (24,),
         # All changes apply in the order of the command line.
-        (8, 'without:b?*=:'),
-        (16 * 3, 'copies:2*b?*=:', 'without:a'),
         (8 + 5 * 16, 'copies:2*child', 'copies:2*b?*=:-copy-1'),
-        (8, 'set:VCPU.total=4'),
-        (23, 'set:VCPU.reserved=1?resources=DISK_GB:1'),
-        (16, 'set:VCPU.reserved=8?resources=DISK_GB:1'),
         (0, 'set:VCPU.min_unit=2.0'),
-        (24, 'set:VCPU.max_unit=1e3'),
-        (8, 'set:VCPU.step_size=2147483647?name=b%3F*%3D:'),
-        (4 + 8, 'set:VCPU.allocation_ratio=0.5'),
-        (8 + 64, 'set:VCPU.allocation_ratio=4?name=b?*=:'),
+        (8, 'set:VCPU.step_size=2147483647?name=b%3F*%3D:', 'set:VCPU.max_unit=1e3'),
         (
             20,
             'set:VCPU.total=20?resources=VCPU:10',
             'set:VCPU.min_unit=2?resources=VCPU:1,DISK_GB:1',
         ),
-        (
-            2,
-            'trait:+CUSTOM_A',
-            'trait:-CUSTOM_A?required=CUSTOM_A&resources=DISK_GB:1',
-            'set:VCPU.total=2?required=CUSTOM_A',
-            'without:a',
-        ),
+        (2, 'trait:+CUSTOM_A', 'set:VCPU.total=2?required=CUSTOM_A&name=a', 'without:child'),
         (
             8,
             f'aggregate:+{UNKNOWN}?name=a',
             f'set:VCPU.total=1?member_of=!{UNKNOWN}',
-            'without:child',
+            'without:b?*=:',
         ),
-        (
-            24,
-            f'aggregate:+{UNKNOWN.upper()}',
-            f'aggregate:-{UNKNOWN.replace("-", "")}?',
-            'set:VGPU.total=1',
-        ),
+        (24, f'aggregate:+{UNKNOWN.upper()}', f'aggregate:-{UNKNOWN.replace("-", "")}?'),
     )
     def test_forms(self, example):
         fits, *changes = example
         self.assertEqual(fits, self.fits(*changes))
 
     @ddt.data(
-        *(('', FORMS), ('without', FORMS), ('without:', FORMS), ('remove:a', FORMS)),
-        *(('Without:a', FORMS), ('copies:a', COPIES), ('copies:0*a', COPIES)),
-        *(('copies:-1*a', COPIES), ('copies:1_0*a', COPIES), ('copies:1000000*a', COPIES)),
-        *(('copies:2*', COPIES), ('set:VCPU=2', FIELD), ('set:VCPU.total', FIELD)),
-        *(('set:.total=2', FIELD), ('set:VCPU.used=2', FIELD)),
-        ('set:VCPU.resource_provider_generation=2', FIELD),
+        *(('', FORMS), ('without', FORMS), ('without:', FORMS), ('Without:a', FORMS)),
+        *(('copies:a', COPIES), ('copies:0*a', COPIES), ('copies:1_0*a', COPIES)),
+        *(('copies:1000000*a', COPIES), ('copies:2*', COPIES), ('set:VCPU.total', FIELD)),
+        *(('set:.total=2', FIELD), ('set:VCPU.resource_provider_generation=2', FIELD)),
+        *(('trait:A', TRAIT), ('trait:+', TRAIT), ('trait:+?name=a', TRAIT)),
         ('set:VCPU.total=', "The value '' is not a number."),
         ('set:VCPU.total=NaN', "The value 'NaN' is not a number."),
-        ('set:VCPU.total=1 2', "The value '1 2' is not a number."),
         ('set:VCPU.total=true', "True is not of type 'integer' (at $.total)."),
-        ('set:VCPU.total=1.5', "1.5 is not of type 'integer' (at $.total)."),
         ('set:VCPU.total=0', '0 is less than the minimum of 1 (at $.total).'),
-        ('set:VCPU.max_unit=2147483648', 'is greater than the maximum of 2147483647'),
         ('set:VCPU.allocation_ratio=1e39', 'is greater than the maximum of 3.40282e+38'),
-        *(('trait:A', SIGN), ('trait:+', SIGN), ('trait:?name=a', SIGN), ('aggregate:A', SIGN)),
         ('aggregate:+a', "'a' is not a 'uuid'."),
         (f'aggregate:-{{{UNKNOWN}}}', 'is too long.'),
-        ('trait:+A?nam=a', "parameters: 'nam' is unknown. Did you mean name?"),
-        ('trait:+A?resources=a', "'a' does not have the form CLASS:AMOUNT."),
-        ('trait:+A?required=', 'a trait name is empty.'),
-        ('trait:+A?name=%ff', 'Invalid query string parameters: it is not valid UTF-8.'),
+        # What the API says of a filter.
+        ('trait:+CUSTOM_A?nam=a', "'nam' is unknown. Did you mean name?"),
+        ('trait:+CUSTOM_A?required=', 'a trait name is empty.'),
+        ('trait:+CUSTOM_A?name=%ff', 'Invalid query string parameters: it is not valid UTF-8.'),
+        ('trait:+CUSTOM_A?required=CUSTOM_NO', 'No such trait: CUSTOM_NO.'),
+        ('trait:+CUSTOM_A?name=x', 'No resource provider matches the filter.'),
         # What the database decides.
         ('set:CUSTOM_NO.total=1', 'Unknown resource class: No such resource class CUSTOM_NO.'),
         ('trait:+CUSTOM_NO', 'No such trait: CUSTOM_NO.'),
-        ('trait:+CUSTOM_A?required=CUSTOM_NO', 'No such trait: CUSTOM_NO.'),
-        ('trait:+CUSTOM_A?resources=NO:1', 'Unknown resource class: No such resource class NO'),
-        ('trait:+CUSTOM_A?name=x', 'No resource provider matches the filter.'),
         ('set:VCPU.reserved=9', "Invalid inventory for 'VCPU' on resource provider"),
-        ('set:VCPU.allocation_ratio=-1', "Invalid inventory for 'VCPU'"),
         ('without:none', "No resource provider has the name or the UUID 'none'."),
-        (f'copies:1*{UNKNOWN}', f"No resource provider has the name or the UUID '{UNKNOWN}'."),
         ('copies:2*a', "The name 'a-copy-1' is taken."),
     )
     @ddt.unpack
@@ -299,36 +271,22 @@ class ExamplesTest(TestCase):
         for provider, amounts in ((self.a, {'VCPU': 5, 'DISK_GB': 90}), (self.b, {'VCPU': 7})):
             body = base.claim({provider: amounts})
             self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', body)
-        one, more = {'inventories': 1}, {'inventories': 2}
-        for changes, over in (
-            (('set:VCPU.total=8',), {}),
-            (('set:VCPU.total=6',), {'VCPU': {**one, 'amount': 1}}),
-            (
-                ('set:VCPU.total=6', 'set:DISK_GB.reserved=90', 'set:VCPU.allocation_ratio=0.25'),
-                {'DISK_GB': {**one, 'amount': 80}, 'VCPU': {**more, 'amount': 4 + 6}},
-            ),
-            (('set:VCPU.total=1', 'set:VCPU.total=8'), {}),
-            (('set:VCPU.total=1', 'without:a', 'copies:3*child'), {'VCPU': {**one, 'amount': 6}}),
-        ):
-            command = ('headroom', 'resources=VGPU:1', *options(changes))
-            (found,) = self.document(0, *command)
-            self.assertEqual((list(changes), over), (found['assumptions'], found['over']))
-            heading, _, _ = self.manage(0, *command).stdout.partition('\n\n')
-            self.assertEqual(
-                [
-                    f'Assumed: {", ".join(changes)}',
-                    *(
-                        f'The usage of {name} exceeds the capacity of '
-                        + (
-                            '1 inventory by {amount}.'
-                            if of['inventories'] == 1
-                            else '{inventories} inventories by {amount} in total.'
-                        ).format(**of)
-                        for name, of in over.items()
-                    ),
-                ],
-                heading.splitlines(),
-            )
+        changes = ('set:VCPU.total=6', 'set:DISK_GB.reserved=90', 'set:VCPU.allocation_ratio=0.25')
+        command = ('headroom', 'resources=VGPU:1', *options(changes))
+        (found,) = self.document(0, *command)
+        over = {
+            'DISK_GB': {'inventories': 1, 'amount': 80},
+            'VCPU': {'inventories': 2, 'amount': 4 + 6},
+        }
+        self.assertEqual((list(changes), over), (found['assumptions'], found['over']))
+        self.assertEqual(
+            [
+                f'Assumed: {", ".join(changes)}',
+                'The usage of DISK_GB exceeds the capacity of 1 inventory by 80.',
+                'The usage of VCPU exceeds the capacity of 2 inventories by 10 in total.',
+            ],
+            self.manage(0, *command).stdout.partition('\n\n')[0].splitlines(),
+        )
 
     def test_names_of_uuids(self):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'names.json')
