@@ -1,5 +1,6 @@
 """The command `placement-manage rename-uuid`."""
 
+import shlex
 from typing import Any
 
 from oslo_config import cfg
@@ -34,14 +35,16 @@ def add_commands(commands: Any) -> None:
 
 def _rename(config: cfg.ConfigOpts) -> int:
     arguments = config.category
-    old, new = rename_uuid.uuids_of(arguments.old.strip(), arguments.new.strip())
+    old, new = arguments.old.strip(), arguments.new.strip()
     if arguments.yes and not arguments.dry_run:
-        output.print_text(rename_uuid.render(rename_uuid.rename(old, new)))
+        output.print_text('\n'.join(rename_uuid.rename(old, new)))
+        output.notify('These rows were changed. Next: start nova-compute of the host.')
         return 0
     changes = rename_uuid.plan(old, new)
-    output.print_text(rename_uuid.render(changes))
+    output.print_text('\n'.join(changes))
     if arguments.dry_run:
-        output.notify(f'Nothing was changed. To change these rows, omit --dry-run; {_STOPPED}.')
+        command = shlex.join(('placement-manage', 'rename-uuid', old, new))
+        output.notify(f'Nothing was changed. Stop nova-compute of the host. Next: {command}')
         return 0
     output.confirm(
         'The change',
@@ -50,4 +53,5 @@ def _rename(config: cfg.ConfigOpts) -> int:
         'Type yes to change them: ',
     )
     rename_uuid.rename(old, new, changes)
+    output.notify('These rows were changed. Next: start nova-compute of the host.')
     return 0
