@@ -6,13 +6,24 @@ applies if the file replaces a file with other permissions.
 
 from collections.abc import Iterator
 import contextlib
+import gzip
 import os
 from pathlib import Path
-import stat
+import sys
 import tempfile
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from placement.admin.failure import CannotProceedError
+
+# As the name of a file, this is standard output or standard input.
+STANDARD = '-'
+COMPRESSED = '.gz'
+# PERF: level 6, the default, saves 15 % of the size and takes three times as long.
+_LEVEL = 3
+
+
+class _CheckedError(Exception):
+    """The file can be written."""
 
 
 def check(path: str) -> None:
@@ -20,12 +31,8 @@ def check(path: str) -> None:
 
     :raises CannotProceedError: the file cannot be written, or the path is not that of a file
     """
-    with _refusing(path):
-        target = Path(path).resolve()
-        _check_kind(target)
-        descriptor, temporary = _temporary(target)
-        os.close(descriptor)
-        temporary.unlink()
+    with contextlib.suppress(_CheckedError), replacing(path):
+        raise _CheckedError
 
 
 @contextlib.contextmanager
@@ -39,42 +46,58 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     """
     with _refusing(path):
         target = Path(path).resolve()
-        _check_kind(target)
-        descriptor, temporary = _temporary(target)
+        if _is_special(target):
+            raise CannotProceedError(f'{target} is not a regular file.')
+        # The mode of this file is 0600.
+        prefix = f'.{target.name[:100]}.'
+        descriptor, temporary = tempfile.mkstemp(prefix=prefix, dir=target.parent)
         try:
             with os.fdopen(descriptor, 'wb') as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(target)
+            Path(temporary).replace(target)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
             raise
+
+
+@contextlib.contextmanager
+def destination(path: str) -> Iterator[BinaryIO]:
+    """Yield a file to write to, which can also be standard output, a device, or a named pipe.
+
+    A regular file appears only after the block has succeeded. It is compressed if its name ends in
+    `.gz`.
+
+    :raises CannotProceedError: the file cannot be written
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_refusing(path))
+        if path == STANDARD:
+            # `sys.stdout` would write the rest of its buffer again when the process exits.
+            descriptor = os.dup(sys.stdout.fileno())
+            file: Any = stack.enter_context(os.fdopen(descriptor, 'wb', buffering=0))
+        elif _is_special(Path(path)):
+            file = stack.enter_context(Path(path).open('wb', buffering=0))
+        else:
+            file = stack.enter_context(replacing(path))
+        if path.endswith(COMPRESSED):
+            # Without the name and the time, equal contents are equal files.
+            file = stack.enter_context(gzip.GzipFile('', 'wb', _LEVEL, file, mtime=0))
+        yield file
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()
 
 
 @contextlib.contextmanager
 def _refusing(path: str) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
+        what = 'Standard output' if path == STANDARD else f'The file {path}'
         reason = error.strerror or str(error)
-        raise CannotProceedError(f'The file {path} cannot be written: {reason}.') from error
-
-
-def _temporary(target: Path) -> tuple[int, Path]:
-    """Create a file in the directory of the target; return its descriptor and path.
-
-    Its mode is 0600.
-    """
-    descriptor, path = tempfile.mkstemp(prefix=f'.{target.name[:100]}.', dir=target.parent)
-    return descriptor, Path(path)
-
-
-def _check_kind(target: Path) -> None:
-    """Check that the path is that of a regular file or of no file.
-
-    :raises CannotProceedError: the path is that of something else
-    """
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(target.stat().st_mode):
-            raise CannotProceedError(f'{target} is not a regular file.')
+        raise CannotProceedError(f'{what} cannot be written: {reason}.') from error

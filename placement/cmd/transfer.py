@@ -1,22 +1,27 @@
 """The commands `placement-manage export` and `placement-manage import`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
+import gzip
 from pathlib import Path
 import secrets
+import shlex
 import signal
-from typing import Any, NoReturn
+import sys
+from typing import Any, BinaryIO, NoReturn, cast
 
 from oslo_config import cfg
 
-from placement.admin import tables
+from placement.admin import atomic_file, tables
 from placement.admin.failure import CannotProceedError
-from placement.admin.transfer import files, load, pseudonyms, target
-from placement.admin.transfer.export import export
+from placement.admin.transfer.export import Pseudonyms, export
+from placement.admin.transfer.load import OverCapacity, load
 from placement.cmd import output, program
 
 # The minimum length of a key. With 16 random bytes, nobody can try all keys.
 _KEY_BYTES = 16
+# The number of inventories above their capacity that are printed.
+_SHOWN = 20
 
 
 def add_commands(commands: Any) -> None:
@@ -31,7 +36,7 @@ def add_commands(commands: Any) -> None:
     export_.add_argument(
         'file',
         nargs='?',
-        default=files.STANDARD,
+        default=atomic_file.STANDARD,
         metavar='FILE',
         help='compressed if the name ends in .gz; the default, -, is the standard output',
     )
@@ -67,14 +72,24 @@ def add_commands(commands: Any) -> None:
 
 def _export(config: cfg.ConfigOpts) -> int:
     options = config.category
-    rename = None
-    if options.anonymize:
-        rename = pseudonyms.Pseudonyms(_key(options.key_file))
-    elif options.key_file is not None:
+    if options.key_file is not None and not options.anonymize:
         raise CannotProceedError('--key-file has no effect without --anonymize.')
-    with stoppable(), files.destination(options.file) as file:
-        export(file, output.progress, rename)
+    pseudonyms = Pseudonyms(_key(options.key_file)) if options.anonymize else None
+    with _stoppable(), atomic_file.destination(options.file) as file:
+        counts = export(file, output.progress, pseudonyms)
+    output.notify(_verdict(counts, 'exported'))
+    if options.file != atomic_file.STANDARD:
+        output.notify(f'Next: placement-manage import {shlex.quote(options.file)}')
     return 0
+
+
+def _verdict(counts: Mapping[str, int], done: str) -> str:
+    providers, consumers, allocations = (
+        f'{counts[kind]} {kind}{"s" * (counts[kind] != 1)}'
+        for kind in ('provider', 'consumer', 'allocation')
+    )
+    rows = sum(counts.values())
+    return f'{rows} rows are {done}, with {providers}, {consumers}, and {allocations}.'
 
 
 def _key(path: str | None) -> bytes:
@@ -96,30 +111,44 @@ def _key(path: str | None) -> bytes:
 
 def _import(config: cfg.ConfigOpts) -> int:
     options = config.category
-    with files.source(options.file) as file:
-        header, exceeded = load.load(file, output.progress, options.force)
-    output.notify(f'{sum(header.counts.values())} rows are imported.')
-    if exceeded.count:
+    with _source(options.file) as file:
+        counts, exceeded = load(file, output.progress, options.force)
+    output.notify(_verdict(counts, 'imported'))
+    if exceeded:
         _report(exceeded)
     return 0
 
 
-def _report(exceeded: target.OverCapacity) -> None:
+@contextlib.contextmanager
+def _source(name: str) -> Iterator[BinaryIO]:
+    """Yield the file to read from.
+
+    :raises OSError: the file cannot be opened
+    """
+    if name == atomic_file.STANDARD:
+        yield sys.stdin.buffer
+        return
+    is_compressed = name.endswith(atomic_file.COMPRESSED)
+    with gzip.open(name) if is_compressed else Path(name).open('rb') as file:
+        yield cast(BinaryIO, file)
+
+
+def _report(exceeded: Sequence[OverCapacity]) -> None:
+    what = 'inventory has' if len(exceeded) == 1 else 'inventories have'
     output.notify(
-        f'Inventories with more usage than capacity, as in the exported database: {exceeded.count}.'
+        f'{len(exceeded)} {what} more usage than capacity, as in the exported database. This is '
+        'legal.'
     )
-    for one in exceeded.first:
-        name, class_ = (tables.printable(text or '') for text in (one.name, one.resource_class))
-        output.notify(
-            f'Provider {tables.printable(one.provider)} ({name}): {one.used} of {one.capacity:g} '
-            f'{class_} are in use.'
+    for one in exceeded[:_SHOWN]:
+        name, uuid, class_ = map(
+            tables.printable, (one.name or '', one.provider, one.resource_class)
         )
-    if exceeded.count > len(exceeded.first):
-        output.notify('`placement-manage audit --only over-capacity` lists all of them.')
+        output.notify(f'{name} {uuid}: {one.used} of {one.capacity:g} {class_} are in use.')
+    output.notify('Next: placement-manage audit --only over-capacity')
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
+def _stoppable() -> Iterator[None]:
     """Delete the temporary file also if the process receives SIGTERM or SIGHUP."""
     signals = (signal.SIGTERM, signal.SIGHUP)
     previous = [signal.signal(number, _interrupt) for number in signals]

@@ -1,5 +1,5 @@
 """The commands `placement-manage export` and `placement-manage import`.
 
-`model` defines the lines of a file, and `tables` their rows in the database. An export is written
-by `export`, and an import by `load`.
+`kinds` derives the lines of a file from the tables, `document` reads and checks them, and
+`database` reads the rows. `export` writes a file, and `load` imports it.
 """

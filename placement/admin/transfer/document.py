@@ -1,21 +1,22 @@
-"""Read and check the lines of a file, without access to the database."""
+"""Read and check the lines of a file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import gzip
 import json
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 import zlib
 
 from placement.admin.failure import CannotProceedError
-from placement.admin.transfer import model
+from placement.admin.transfer import kinds
+from placement.admin.transfer.kinds import KINDS, Kind
+from placement.db.sqlalchemy import migration
 
 # In bytes. The longest valid line has less than 8 KiB.
 LONGEST_LINE = 65_536
 _GZIP = b'\x1f\x8b'
-_KINDS = {kind.name: kind for kind in model.KINDS}
-_POSITIONS = {kind.name: position for position, kind in enumerate(model.KINDS)}
 # In a message, a value is cut off after this number of characters.
 _SHOWN = 80
+_ORDER = {name: number for number, name in enumerate(KINDS)}
 
 
 class InvalidLineError(CannotProceedError):
@@ -27,7 +28,14 @@ class InvalidLineError(CannotProceedError):
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(f'Line {number}: {reason}. Nothing is imported.')
-        self.number = number
+
+
+class Line(NamedTuple):
+    """A line of a file: its number, from 1, its kind, and the values for the database by field."""
+
+    number: int
+    kind: Kind
+    values: Mapping[str, Any]
 
 
 def shown(value: Any) -> str:
@@ -43,28 +51,55 @@ class Document:
 
     :param file: the file, opened for reading
     :raises InvalidLineError:
-    :ivar header: the first line
+    :ivar counts: the number of lines of each kind
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._number = 0
-        self.header = self._read_header()
+        self.counts = self._read_header()
 
-    def lines(self) -> Iterator[model.Line]:
-        """Yield each further line; at the end, check that no line is missing.
+    def lines(self) -> Iterator[Line]:
+        """Yield each further line; check the order and the number of the lines of each kind.
 
         :raises InvalidLineError:
         """
-        order = _Order(self.header)
+        seen = dict.fromkeys(KINDS, 0)
+        current = next(iter(KINDS))
+        key: tuple[Any, ...] = ()
         while text := self._next():
             line = self._parse(text)
-            if problem := order.problem(line):
-                self._refuse(problem)
+            name, previous = line.kind.name, key
+            if name != current:
+                if _ORDER[name] < _ORDER[current]:
+                    self._refuse(f'A line of the kind {name} cannot follow one of {current}')
+                self._check_counts(seen, _ORDER[name])
+                current, previous = name, ()
+            seen[name] += 1
+            if seen[name] > self.counts[name]:
+                self._refuse(f'The first line states only {self._stated(name)}')
+            key = tuple(line.values[field] for field in line.kind.key)
+            if key and key == previous:
+                self._refuse('The line has the same key as the line before')
+            if key < previous:
+                self._refuse('The line is not in order; the lines are sorted by code point')
             yield line
         self._number += 1
-        if problem := order.problem_at_end():
-            self._refuse(problem)
+        self._check_counts(seen, len(KINDS))
+
+    def _check_counts(self, seen: Mapping[str, int], number: int) -> None:
+        """Check that the file has all lines of the first kinds.
+
+        :param number: the number of these kinds
+        """
+        for name in list(KINDS)[:number]:
+            if seen[name] < self.counts[name]:
+                self._refuse(
+                    f'The first line states {self._stated(name)}, but the file has {seen[name]}'
+                )
+
+    def _stated(self, kind: str) -> str:
+        return f'{self.counts[kind]} of the kind {kind}'
 
     def _refuse(self, reason: str) -> NoReturn:
         raise InvalidLineError(self._number, reason)
@@ -92,6 +127,55 @@ class Document:
         except UnicodeDecodeError:
             self._refuse('The text is not encoded in UTF-8')
 
+    def _read_header(self) -> dict[str, int]:
+        text = self._next()
+        if not text:
+            self._number = 1
+            self._refuse('The file is empty')
+        header = self._object(text)
+        if header.get('format') != kinds.FORMAT:
+            self._refuse('The file is not an export of Placement')
+        version = header.get('version')
+        if type(version) is not int or version != kinds.VERSION:
+            self._refuse(
+                f'The file has version {shown(version)} of the format, but this release reads '
+                f'version {kinds.VERSION}; import the file with a newer release'
+            )
+        self._check_fields(header, kinds.HEADER)
+        revision, counts = header['schema_revision'], header['counts']
+        if revision is not None and revision not in migration.revisions():
+            self._refuse(
+                f'The schema_revision {shown(revision)} is unknown; import the file with a newer '
+                'release'
+            )
+        if not isinstance(counts, dict) or counts.keys() != KINDS.keys():
+            self._refuse('The field counts must have a number for each kind of lines')
+        if any(type(count) is not int or count < 0 for count in counts.values()):
+            self._refuse('The field counts must consist of numbers of lines')
+        return counts
+
+    def _parse(self, text: str) -> Line:
+        document = self._object(text)
+        name = document.pop(kinds.KIND, None)
+        kind = KINDS.get(name) if isinstance(name, str) else None
+        if kind is None:
+            self._refuse(f'The kind {shown(name)} is unknown')
+        self._check_fields(document, kind.fields)
+        for name, field in kind.fields.items():
+            try:
+                document[name] = field.read(document[name])
+            except kinds.InvalidValueError as error:
+                self._refuse(f'The field {name} {error}')
+        return Line(self._number, kind, document)
+
+    def _check_fields(self, document: Mapping[str, Any], names: Collection[str]) -> None:
+        for name in names:
+            if name not in document:
+                self._refuse(f'The field {name} is missing')
+        if len(document) > len(names):
+            unknown = next(name for name in document if name not in names)
+            self._refuse(f'The field {shown(unknown)} is unknown')
+
     def _object(self, text: str) -> dict[str, Any]:
         try:
             value = _DECODER.decode(text)
@@ -107,111 +191,6 @@ class Document:
         if not isinstance(value, dict):
             self._refuse('The line is not a JSON object')
         return value
-
-    def _read_header(self) -> model.Header:
-        text = self._next()
-        if not text:
-            self._number = 1
-            self._refuse('The file is empty')
-        document = self._object(text)
-        if document.get('format') != model.FORMAT:
-            self._refuse('The file is not an export of Placement')
-        version = document.get('version')
-        if type(version) is not int or version < 1:
-            self._refuse('The version of the format is not valid')
-        if version > model.VERSION:
-            self._refuse(
-                f'The file has version {version} of the format, but this release reads up to '
-                f'version {model.VERSION}; import the file with a newer release'
-            )
-        self._check_fields(document, model.HEADER)
-        revision, counts = document['schema_revision'], document['counts']
-        if revision is not None and not isinstance(revision, str):
-            self._refuse('The field schema_revision must be a string or null')
-        if not isinstance(counts, dict) or counts.keys() != _KINDS.keys():
-            self._refuse('The field counts must have a number for each kind of lines')
-        if not all(type(count) is int and count >= 0 for count in counts.values()):
-            self._refuse('The field counts must consist of numbers of lines')
-        return model.Header(revision, counts)
-
-    def _check_fields(self, document: Mapping[str, Any], names: Iterator[str] | Any) -> None:
-        for name in names:
-            if name not in document:
-                self._refuse(f'The field {name} is missing')
-        for name in document:
-            if name not in names:
-                self._refuse(f'The field {shown(name)} is unknown')
-
-    def _parse(self, text: str) -> model.Line:
-        document = self._object(text)
-        name = document.pop(model.KIND, None)
-        kind = _KINDS.get(name) if isinstance(name, str) else None
-        if kind is None:
-            self._refuse(f'The kind {shown(name)} is unknown')
-        if document.keys() != kind.fields.keys():
-            self._check_fields(document, kind.fields)
-        for field, type_ in kind.fields.items():
-            try:
-                document[field] = type_.read(document[field])
-            except model.InvalidValueError as error:
-                self._refuse(f'The field {field} {error}')
-        return model.Line(self._number, kind, document)
-
-
-class _Order:
-    """Checks the order of lines, and counts them.
-
-    :param header: the first line of the file
-    """
-
-    def __init__(self, header: model.Header) -> None:
-        self._counts = header.counts
-        self._kind = model.KINDS[0]
-        self._seen = 0
-        self._key: tuple[Any, ...] = ()
-
-    def problem(self, line: model.Line) -> str | None:
-        """Return what is wrong with the position of the next line; None if it is correct."""
-        if line.kind is not self._kind and (problem := self._change(line.kind)):
-            return problem
-        self._seen += 1
-        if self._seen > self._counts[line.kind.name]:
-            return f'The first line states only {self._count()}'
-        if not line.kind.key:
-            return None
-        key = tuple(line.values[name] for name in line.kind.key)
-        if key == self._key:
-            return 'The line has the same key as the line before'
-        if key < self._key:
-            return 'The line is not in order; the lines of a kind are sorted by code point'
-        self._key = key
-        return None
-
-    def problem_at_end(self) -> str | None:
-        """Return what is missing at the end of the file; None if the file is complete."""
-        return self._missing(len(model.KINDS))
-
-    def _change(self, kind: model.Kind) -> str | None:
-        position = _POSITIONS[kind.name]
-        if position < _POSITIONS[self._kind.name]:
-            return f'A line of the kind {kind.name} cannot follow one of {self._kind.name}'
-        if problem := self._missing(position):
-            return problem
-        self._kind, self._seen, self._key = kind, 0, ()
-        return None
-
-    def _missing(self, position: int) -> str | None:
-        """Return which of the lines before this kind are missing."""
-        if self._seen < self._counts[self._kind.name]:
-            return f'The first line states {self._count()}, but the file has {self._seen}'
-        for kind in model.KINDS[_POSITIONS[self._kind.name] + 1 : position]:
-            if self._counts[kind.name]:
-                number = self._counts[kind.name]
-                return f'The first line states {number} of the kind {kind.name}, but the file has 0'
-        return None
-
-    def _count(self) -> str:
-        return f'{self._counts[self._kind.name]} of the kind {self._kind.name}'
 
 
 class _RepeatedFieldError(ValueError):

@@ -1,6 +1,9 @@
 """Write the contents of the database to a file."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+import hashlib
+import hmac
 import itertools
 import json
 from typing import Any, BinaryIO
@@ -9,137 +12,148 @@ import sqlalchemy as sa
 
 from placement.admin import progress as reporting
 from placement.admin.failure import CannotProceedError
-from placement.admin.transfer import model, sorting, statements, tables, unnameable
-from placement.admin.transfer.pseudonyms import Rename
+from placement.admin.transfer import database, kinds
+from placement.admin.transfer.kinds import KINDS, Kind
 from placement.db import engine, failures
 from placement.db.sqlalchemy import migration
 
 _ROWS_PER_BATCH = 1000
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(',', ':'))
-_REMEDY = 'Correct or delete them before the export.'
 
+# In bits: 80. Two of a million names have the same pseudonym with a probability of 4e-13.
+_DIGITS = 20
+_CUSTOM = 'CUSTOM_'
+# The default project and user of consumers that old releases created without an owner.
+_INCOMPLETE = '00000000-0000-0000-0000-000000000000'
+# The kinds whose names are replaced by digests.
+_RENAMED = {'resource_class', 'trait', 'consumer_type', 'project', 'user'}
+# The consumer types of Nova.
+_KNOWN_TYPES = {'INSTANCE', 'MIGRATION'}
+
+# The values of the fields of a kind, in the order of the fields.
 Values = Sequence[Any]
 
 
+class Pseudonyms:
+    """Replaces names by pseudonyms; with one key, the same name always has the same pseudonym.
+
+    The name of a provider becomes its UUID, so it cannot be guessed. The other pseudonyms are
+    digests of the names. For those who have the key, the digest confirms a guess of a name.
+
+    :param key: the secret key of the digests
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._pseudonym = functools.lru_cache(maxsize=10_000)(self._compute)
+
+    def renamed(self, kind: Kind, rows: Iterable[Values]) -> Iterable[Values]:
+        """Return rows with pseudonyms in place of names, in the order of the pseudonyms."""
+        if kind.name == 'provider':
+            return ([row[0], f'provider-{row[0]}', *row[2:]] for row in rows)
+        # What each field names. A kind with one key field has its own name in this field.
+        subjects = [field.refers_to for field in kind.fields.values()]
+        if len(kind.key) == 1:
+            subjects[0] = kind.name
+        renamed = (self._rename(subjects, row) for row in rows)
+        # UUIDs, which can also precede a name in the key, have not changed.
+        if kind.key == ('uuid',):
+            return renamed
+        first = len(kind.key) - 1
+        groups = itertools.groupby(renamed, lambda row: row[:first])
+        return itertools.chain.from_iterable(
+            sorted(group, key=lambda row: row[first]) for _, group in groups
+        )
+
+    def _rename(self, subjects: Sequence[str | None], row: Values) -> list[Any]:
+        return [
+            self._pseudonym(subject, value) if subject in _RENAMED and value is not None else value
+            for subject, value in zip(subjects, row, strict=True)
+        ]
+
+    def _compute(self, kind: str, name: str) -> str:
+        text = f'{kind}\0{name}'.encode()
+        digest = hmac.new(self._key, text, hashlib.sha256).hexdigest()[:_DIGITS]
+        if kind in {'project', 'user'}:
+            return name if name == _INCOMPLETE else f'{kind}-{digest}'
+        if kind == 'consumer_type':
+            return name if name in _KNOWN_TYPES else f'TYPE_{digest.upper()}'
+        return f'{_CUSTOM}{digest.upper()}' if name.startswith(_CUSTOM) else name
+
+
 def export(
-    file: BinaryIO, progress: reporting.Progress, rename: Rename | None = None
-) -> model.Header:
-    """Write all rows to a file and return the first line of the file.
+    file: BinaryIO, progress: reporting.Progress, pseudonyms: Pseudonyms | None = None
+) -> Mapping[str, int]:
+    """Write all rows to a file, and return the number of rows of each kind.
 
     All statements read the same state of the database.
 
-    :param rename: replaces the names in a row by pseudonyms; None to keep the names
+    :param pseudonyms: replaces the names; None to keep them
     :raises CannotProceedError: a file cannot describe the contents of the database
     """
     migration.require_current()
     with engine.snapshot() as conn:
         try:
-            return _export(conn, file, progress, rename)
+            database.prepare(conn)
+            database.require_sound(conn, 'Correct or delete them before the export.')
+            counts = database.counts(conn)
+            header = (kinds.FORMAT, kinds.VERSION, migration.read_version(conn), counts)
+            file.write(_line(dict(zip(kinds.HEADER, header, strict=True))))
+            with progress('Exporting', sum(counts.values())) as advance:
+                for kind in KINDS.values():
+                    rows = _rows(conn, kind)
+                    lines = _lines(kind, pseudonyms.renamed(kind, rows) if pseudonyms else rows)
+                    while batch := list(itertools.islice(lines, _ROWS_PER_BATCH)):
+                        file.write(b''.join(batch))
+                        advance(len(batch))
         except BaseException:
             if conn.dialect.name == 'mysql':
                 # Otherwise, the driver would read the remaining rows of the current statement.
                 conn.invalidate()
             raise
+    return counts
 
 
-def _export(
-    conn: sa.Connection, file: BinaryIO, progress: reporting.Progress, rename: Rename | None
-) -> model.Header:
-    statements.prepare(conn)
-    unnameable.require_none(conn, _REMEDY)
-    header = model.Header(migration.read_version(conn), tables.counts(conn))
-    file.write(_line(header.document()))
-    with progress('Exporting', sum(header.counts.values())) as advance:
-        for kind in model.KINDS:
-            written = 0
-            for rows in _batches(kind, _rows(conn, kind, rename)):
-                file.write(b''.join(rows))
-                written += len(rows)
-                advance(len(rows))
-            if written != header.counts[kind.name]:
-                raise CannotProceedError(
-                    f'The database has {header.counts[kind.name]} rows of the kind {kind.name}, '
-                    f'but {written} can be exported.'
-                )
-    return header
-
-
-def _rows(conn: sa.Connection, kind: model.Kind, rename: Rename | None) -> Iterator[Values]:
+def _rows(conn: sa.Connection, kind: Kind) -> Iterator[Values]:
     """Yield the rows of a kind in the order of the file."""
     options = {'stream_results': True, 'yield_per': _ROWS_PER_BATCH}
-    rows: Iterable[Values] = conn.execute(statements.select(kind), execution_options=options)
-    if rename is not None:
-        rows = _in_order(kind, (rename(kind, row) for row in rows))
-    previous: tuple[Any, ...] = ()
-    key = _key(kind)
-    for row in rows:
-        current = key(row)
-        if current <= previous and kind.key:
-            raise CannotProceedError(_repeated(kind, current))
-        previous = current
+    previous: Values = ()
+    for row in conn.execute(database.select(kind), execution_options=options):
+        key = row[: len(kind.key)]
+        if key and key == previous:
+            names = ', '.join(f'{name} {text!r}' for name, text in zip(kind.key, key, strict=True))
+            raise CannotProceedError(
+                f'The table {kind.table.name} has several rows with {names}. Delete all but one of '
+                'them before the export.'
+            )
+        previous = key
         yield row
 
 
-def _in_order(kind: model.Kind, rows: Iterable[Values]) -> Iterable[Values]:
-    """Return renamed rows in the order of their new names."""
-    key = _key(kind)
-    if kind.key == ('uuid',) or not kind.key:
-        return rows
-    if len(kind.key) == 1:
-        return sorting.everything(rows, key)
-    # The UUIDs, which precede the names in the key, have not changed.
-    return sorting.within_groups(rows, lambda row: key(row)[:-1], key)
-
-
-def _key(kind: model.Kind) -> Callable[[Values], tuple[Any, ...]]:
-    # The fields of a key are the first fields of a kind.
-    length = len(kind.key)
-    return lambda row: tuple(row[:length])
-
-
-def _repeated(kind: model.Kind, key: tuple[Any, ...]) -> str:
-    names = ', '.join(f'{name} {text!r}' for name, text in zip(kind.key, key, strict=True))
-    return (
-        f'The table {tables.of(kind).table.name} has several rows with {names}. Delete all but one '
-        'of them before the export.'
-    )
-
-
-def _batches(kind: model.Kind, rows: Iterator[Values]) -> Iterator[list[bytes]]:
-    """Yield the lines of the rows in batches.
+def _lines(kind: Kind, rows: Iterable[Values]) -> Iterator[bytes]:
+    """Yield the line of each row.
 
     :raises CannotProceedError: a column contains a value that is not valid
     """
-    lines = _lines(kind, rows)
-    while True:
-        try:
-            batch = list(itertools.islice(lines, _ROWS_PER_BATCH))
-        except Exception as error:
-            if not isinstance(error, model.InvalidValueError) and not failures.is_bad_value(error):
-                raise
-            table = tables.of(kind).table.name
-            raise CannotProceedError(
-                f'The table {table} has a value that is not valid: {failures.reason(error)}.'
-            ) from error
-        if not batch:
-            return
-        yield batch
-
-
-def _lines(kind: model.Kind, rows: Iterable[Values]) -> Iterator[bytes]:
-    """Yield the line of each row."""
-    names = (model.KIND, *kind.fields)
+    names = (kinds.KIND, *kind.fields)
     # PERF: most types write the value as it is.
     converted = [
-        (position, type_.write)
-        for position, type_ in enumerate(kind.fields.values())
-        if not isinstance(type_, (model.Text, model.Integer))
+        (position, field.write)
+        for position, field in enumerate(kind.fields.values())
+        if field.type not in (str, int)
     ]
-    for row in rows:
-        values = list(row)
-        for position, write in converted:
-            values[position] = write(values[position])
-        yield _line(dict(zip(names, (kind.name, *values), strict=True)))
+    try:
+        for row in rows:
+            values = list(row)
+            for position, write in converted:
+                values[position] = write(values[position])
+            yield _line(dict(zip(names, (kind.name, *values), strict=True)))
+    except Exception as error:
+        if not isinstance(error, kinds.InvalidValueError) and not failures.is_bad_value(error):
+            raise
+        raise CannotProceedError(
+            f'The table {kind.table.name} has a value that is not valid: {failures.reason(error)}.'
+        ) from error
 
 
 def _line(document: Any) -> bytes:

@@ -18,9 +18,6 @@ _GUIDE = Path(placement.__file__).parents[1] / 'doc/source/admin/export-example.
 
 
 class RoundTripTest(base.TestCase):
-    def test_a_cloud_with_all_kinds_of_rows(self):
-        self.assertUnchanged(base.EXAMPLE)
-
     def test_random_clouds(self):
         for seed in seeds(12):
             with self.subTest(seed=seed):
@@ -36,7 +33,8 @@ class RoundTripTest(base.TestCase):
         self.load(self.export())
         self.assertEqual({}, self.counts())
 
-    def test_the_order_of_fields_and_the_spelling_of_json_do_not_matter(self):
+    def test_the_example_in_any_spelling(self):
+        """The order of fields and the spelling of JSON do not matter."""
         lines = [documents.header(documents.EXAMPLE), *documents.EXAMPLE]
         texts = [json.dumps(dict(reversed(line.items()))).encode() + b' \r\n' for line in lines]
         self.load(b''.join(texts))
@@ -132,14 +130,9 @@ class OverCapacityTest(base.TestCase):
     def test_usage_above_the_capacity_is_imported_and_reported(self):
         for used, expected in (
             (92, []),
-            (93, [(documents.HOST, 'VCPU', 97, 96.0)]),  # 97 of 64 * 1.5
+            (93, [(documents.HOST, documents.NAME, 'VCPU', 97, 96.0)]),  # 97 of 64 * 1.5
         ):
             servers.delete_all_rows(self.engine)
             data, _ = documents.edited(documents.change('allocation', 2, used=used))
-            exceeded = self.load(data)
-            self.assertEqual(len(expected), exceeded.count)
-            found = [
-                (one.provider, one.resource_class, one.used, one.capacity) for one in exceeded.first
-            ]
-            self.assertEqual(expected, found)
+            self.assertEqual(expected, self.load(data))
             self.assertEqual(data.decode(), self.export().decode())

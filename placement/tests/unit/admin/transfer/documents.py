@@ -107,60 +107,61 @@ Documents = list[Any]
 Edit = Callable[[Documents], int]
 
 
-def number_of(documents: Documents, kind: str, which: int = 0) -> int:
-    """The number of a line of a kind; 0 is the first line of this kind."""
-    if kind == 'header':
-        return 1
-    lines = [n for n, one in enumerate(documents, 1) if n > 1 and one['kind'] == kind]
-    return lines[which]
-
-
-def _edit(
-    kind: str, which: int, edit: Callable[[Any], Documents], offset: int = 0, counted: bool = False
-) -> Edit:
+def edit(kind: str, which: int, lines: Callable[[Any], Documents], offset: int = 0) -> Edit:
     """Replace a line by other lines.
 
+    :param kind: the kind of the line; `header` is the first line of the file
+    :param which: the number of the line among those of its kind, from 0
     :param offset: the number of lines from the replaced line to the invalid line
-    :param counted: whether the number of lines in the first line changes, too
     """
 
     def edited(documents: Documents) -> int:
-        number = number_of(documents, kind, which)
-        documents[number - 1 : number] = edit(documents[number - 1])
-        if counted:
-            documents[0] = header(documents[1:])
-        return number + offset
+        kinds = ['header', *(one['kind'] for one in documents[1:])]
+        index = [n for n, one in enumerate(kinds) if one == kind][which]
+        documents[index : index + 1] = lines(documents[index])
+        return index + 1 + offset
+
+    return edited
+
+
+def counted(other: Edit) -> Edit:
+    """Let the first line state the numbers of lines after an edit."""
+
+    def edited(documents: Documents) -> int:
+        number = other(documents)
+        documents[0] = header(documents[1:])
+        return number
 
     return edited
 
 
 def change(kind: str, which: int = 0, /, offset: int = 0, **values: Any) -> Edit:
-    """Set fields of a line; the kind `header` is the first line of the file."""
-    return _edit(kind, which, lambda line: [{**line, **values}], offset)
+    """Set fields of a line."""
+    return edit(kind, which, lambda line: [{**line, **values}], offset)
 
 
 def replace(kind: str, old: bytes, new: bytes) -> Edit:
     """Replace a part of the text of a line."""
-    return _edit(kind, 0, lambda line: [text_of([line]).replace(old, new)])
+    return edit(kind, 0, lambda line: [text_of([line]).replace(old, new)])
 
 
 def insert(kind: str, line: Any) -> Edit:
-    """Insert a line before another one, without counting it."""
-    return _edit(kind, 0, lambda following: [line, following])
+    """Insert a line before another one."""
+    return edit(kind, 0, lambda following: [line, following])
 
 
-def remove_field(kind: str, name: str) -> Edit:
-    return _edit(kind, 0, lambda line: [{k: v for k, v in line.items() if k != name}])
+def without(kind: str, name: str) -> Edit:
+    return edit(kind, 0, lambda line: [{k: v for k, v in line.items() if k != name}])
 
 
-def remove(kind: str, which: int = 0, counted: bool = False, offset: int = 0) -> Edit:
+def remove(kind: str, which: int = 0, offset: int = 0) -> Edit:
     """Remove a line; the invalid line is the next one, or a later one."""
-    return _edit(kind, which, lambda _: [], offset, counted)
+    return edit(kind, which, lambda _: [], offset)
 
 
 def repeat(kind: str, which: int = 0, /, **values: Any) -> Edit:
     """Insert a changed copy of a line after it, and count it."""
-    return _edit(kind, which, lambda line: [line, {**line, **values}], 1, counted=True)
+    return counted(edit(kind, which, lambda line: [line, {**line, **values}], 1))
 
 
 def edited(edit: Edit) -> tuple[bytes, int]:
@@ -179,108 +180,86 @@ LONGEST = {
     'consumer_type.name project.external_id user.external_id consumer.project consumer.user '
     'consumer.consumer_type',
 }
-# Name of the mistake, the edit, and a part of the message. The lines themselves are not valid.
-INVALID: tuple[tuple[str, Edit, str], ...] = (
-    ('another document', change('header', 0, format='other'), 'not an export'),
-    ('no version', change('header', 0, version='1'), 'version'),
-    ('version 0', change('header', 0, version=0), 'version'),
-    ('a newer format', change('header', 0, version=2), 'newer release'),
-    ('a newer format with other fields', change('header', 0, version=2, more=1), 'newer release'),
-    ('an unknown field of the header', change('header', 0, more=1), "'more' is unknown"),
-    ('a wrong revision', change('header', 0, schema_revision=1), 'schema_revision'),
-    ('counts of unknown kinds', change('header', 0, counts={'provider': 1}), 'counts'),
-    ('counts that are no object', change('header', 0, counts=3), 'counts'),
-    ('negative counts', change('header', 0, counts=dict.fromkeys(KINDS, -1)), 'counts'),
-    ('counts that are text', change('header', 0, counts=dict.fromkeys(KINDS, '1')), 'counts'),
-    ('an unknown kind', change('trait', kind='color'), "kind 'color' is unknown"),
-    ('a kind that is no text', change('trait', kind=['trait']), 'is unknown'),
-    ('no kind', remove_field('trait', 'kind'), 'kind None is unknown'),
-    ('an unknown field', change('trait', color=1), "'color' is unknown"),
-    ('a missing field', remove_field('inventory', 'total'), 'total is missing'),
-    ('a missing time', remove_field('inventory', 'updated_at'), 'updated_at is missing'),
-    ('a name that is a number', change('project', external_id=7), 'must be a string'),
-    ('a name that is null', change('user', external_id=None), 'must be a string'),
+# Values that a field cannot have, and a part of the message.
+_VALUES: tuple[tuple[str, str, tuple[Any, ...], str], ...] = (
+    ('header', 'format', ('other',), 'not an export'),
+    ('header', 'version', ('1', 0, True, 2), 'newer release'),
+    ('header', 'more', (1,), "'more' is unknown"),
+    ('header', 'schema_revision', (1, 'ffffffffffff'), 'schema_revision'),
+    ('header', 'counts', ({'provider': 1}, 3, dict.fromkeys(KINDS, -1)), 'counts'),
+    ('header', 'counts', (dict.fromkeys(KINDS, '1'),), 'counts'),
+    ('trait', 'kind', ('color', ['trait'], None), 'is unknown'),
+    ('trait', 'color', (1,), "'color' is unknown"),
+    ('project', 'external_id', (7, None), 'must be a string'),
+    ('inventory', 'total', ('64', 64.0, True, None), 'must be an integer'),
+    ('inventory', 'total', (0, -1, 2**31), 'from 1 to 2147483647'),
+    ('inventory', 'step_size', (0,), 'from 1 to'),
+    ('inventory', 'reserved', (-1,), 'from 0 to'),
+    ('provider', 'generation', (-1,), 'from 0 to'),
+    ('allocation', 'used', (0,), 'from 1 to'),
+    ('inventory', 'allocation_ratio', ('1.0', None, True), 'must be a number'),
+    ('inventory', 'allocation_ratio', (3.5e38, -3.5e38, 10**400), 'from -3.4'),
+    ('trait', 'created_at', ('2026-01-02T03:04Z', '2026-01-02T03:04:05.5Z'), 'time like'),
+    ('trait', 'created_at', ('2026-01-02T03:04:05+01:00', '2026-W01-1T03:04:05Z'), 'time like'),
+    ('trait', 'updated_at', ('2026-02-30T03:04:05Z',), 'time like'),
+    ('trait', 'updated_at', (1767323045,), 'must be a string or null'),
+)
+# An edit, and a part of the message. The lines themselves are not valid.
+INVALID: tuple[tuple[Edit, str], ...] = (
     *(
-        (f'a long {name}', change(kind, **{field: 'x' * (longest + 1)}), f'longer than {longest}')
+        (change(kind, **{field: value}), text)
+        for kind, field, values, text in _VALUES
+        for value in values
+    ),
+    *(
+        (change(kind, **{field: 'x' * (longest + 1)}), f'longer than {longest}')
         for longest, names in LONGEST.items()
         for name in names.split()
         for kind, field in (name.split('.'),)
     ),
-    ('a number that is text', change('inventory', total='64'), 'must be an integer'),
-    ('a number that is a fraction', change('inventory', total=64.0), 'must be an integer'),
-    ('a number that is true', change('allocation', used=True), 'must be an integer'),
-    ('a number that is null', change('consumer', generation=None), 'must be an integer'),
-    ('a number above 2**31 - 1', change('inventory', max_unit=2**31), 'from 1 to 2147483647'),
-    ('a number with many digits', replace('inventory', b':64,', b':' + b'9' * 5000 + b','), ''),
-    ('a total of 0', change('inventory', total=0), 'from 1 to'),
-    ('a step of 0', change('inventory', step_size=0), 'from 1 to'),
-    ('a negative amount', change('allocation', used=-1), 'from 1 to'),
-    ('a negative reservation', change('inventory', reserved=-1), 'from 0 to'),
-    ('a negative generation', change('provider', generation=-1), 'from 0 to'),
-    ('a ratio that is text', change('inventory', allocation_ratio='1.0'), 'must be a number'),
-    ('a ratio that is null', change('inventory', allocation_ratio=None), 'must be a number'),
-    ('a ratio that is too large', change('inventory', allocation_ratio=3.5e38), 'from -3.4'),
-    ('a ratio beyond all limits', replace('inventory', b':1.5,', b':1e999,'), 'from -3.4'),
-    ('a ratio of many digits', change('inventory', allocation_ratio=10**400), 'from -3.4'),
-    ('a ratio that is not a number', replace('inventory', b':1.5,', b':NaN,'), 'JSON'),
-    ('an infinite ratio', replace('inventory', b':1.5,', b':-Infinity,'), 'JSON'),
-    ('a time without seconds', change('trait', created_at='2026-01-02T03:04Z'), 'time like'),
-    ('a time with fractions', change('trait', created_at='2026-01-02T03:04:05.5Z'), 'time like'),
-    ('a time in another zone', change('trait', created_at='2026-01-02T03:04:05+01:00'), ''),
-    ('a time with a week', change('trait', created_at='2026-W01-1T03:04:05Z'), 'time like'),
-    ('a day that does not exist', change('trait', created_at='2026-02-30T03:04:05Z'), 'time like'),
-    ('a time that is a number', change('trait', updated_at=1767323045), 'must be a string or null'),
-    ('a field that occurs twice', replace('project', b'{', b'{"kind":"user",'), 'occurs twice'),
-    ('an empty line', insert('project', b'\n'), 'JSON'),
-    ('a line that is no JSON', insert('project', b'{"kind":\n'), 'JSON'),
-    ('a line that is a list', insert('project', b'["kind"]\n'), 'not a JSON object'),
-    ('a deep line', insert('project', b'[' * 60000 + b'\n'), 'JSON'),
-    ('a long line', insert('project', b'[' + b' ' * 70000 + b']\n'), 'longer than 65536'),
-    ('Latin-1', replace('project', b'project-1', b'proj\xe9t'), 'UTF-8'),
-    ('half a character', replace('project', b'project-1', rb'\ud83d'), 'surrogate'),
-    ('a key that is repeated', repeat('project'), 'same key'),
-    ('an allocation twice', repeat('allocation', 1, used=7), 'same key'),
-    ('a trait of a provider twice', repeat('provider_trait'), 'same key'),
-    ('a consumer twice', repeat('consumer', 1, generation=7), 'same key'),
-    ('lines in another order', change('user', 0, offset=1, external_id='x'), 'not in order'),
-    ('allocations in another order', change('allocation', 0, offset=1, provider=POOL), 'not in'),
-    ('a missing line', remove('user', 1), 'states 2 of the kind user, but the file has 1'),
-    ('a missing kind', remove('project'), 'states 1 of the kind project, but the file has 0'),
-    ('a missing last line', remove('allocation', -1), 'of the kind allocation, but the file has 2'),
-    (
-        'one line too many',
-        insert('user', row('project', 'project-2')),
-        'states only 1 of the kind project',
-    ),
-    (
-        'kinds in another order',
-        insert('consumer', row('project', 'project-2')),
-        'cannot follow',
-    ),
+    (change('header', version=2, more=1), 'newer release'),
+    (without('inventory', 'total'), 'total is missing'),
+    (without('inventory', 'updated_at'), 'updated_at is missing'),
+    (replace('inventory', b':64,', b':' + b'9' * 5000 + b','), ''),
+    (replace('inventory', b':1.5,', b':1e999,'), 'from -3.4'),
+    (replace('inventory', b':1.5,', b':NaN,'), 'JSON'),
+    (replace('project', b'{', b'{"kind":"user",'), 'occurs twice'),
+    (replace('project', b'project-1', b'proj\xe9t'), 'UTF-8'),
+    (replace('project', b'project-1', rb'\ud83d'), 'surrogate'),
+    (insert('project', b'\n'), 'JSON'),
+    (insert('project', b'["kind"]\n'), 'not a JSON object'),
+    (insert('project', b'[' * 60000 + b'\n'), 'JSON'),
+    (insert('project', b'[' + b' ' * 70000 + b']\n'), 'longer than 65536'),
+    (repeat('project'), 'same key'),
+    (repeat('allocation', 1, used=7), 'same key'),
+    (repeat('consumer', 1, generation=7), 'same key'),
+    (change('user', 0, offset=1, external_id='x'), 'not in order'),
+    (change('allocation', 0, offset=1, provider=POOL), 'not in order'),
+    (remove('user', 1), 'states 2 of the kind user, but the file has 1'),
+    (remove('project'), 'states 1 of the kind project, but the file has 0'),
+    (remove('allocation', -1), 'of the kind allocation, but the file has 2'),
+    (insert('user', row('project', 'project-2')), 'states only 1 of the kind project'),
+    (insert('consumer', row('project', 'project-2')), 'cannot follow'),
 )
 # The lines refer to missing rows, or violate unique keys.
-INCONSISTENT: tuple[tuple[str, Edit, str], ...] = (
-    ('an unknown revision', change('header', 0, schema_revision='ffffffffffff'), 'ffffffffffff'),
-    ('a provider twice', repeat('provider', 0, name='other'), 'equal to'),
-    ('a provider twice, not in a row', repeat('provider', 2, uuid=HOST, name='other'), 'equal to'),
-    ('a name of two providers', change('provider', 1, name=NAME), 'equal to'),
-    ('an unknown parent', change('provider', 2, parent=OTHER), f"the provider '{OTHER}'"),
-    ('a provider that is its own parent', change('provider', 2, parent=DEVICE), 'provider'),
-    ('a child before its parent', change('provider', 0, parent=POOL), 'provider'),
-    ('an inventory of nothing', change('inventory', 1, provider=OTHER), 'the provider'),
-    ('an inventory of an unknown class', change('inventory', 0, resource_class='LIGHT'), "'LIGHT'"),
-    ('an unlisted standard class', change('inventory', 0, resource_class='DISK_GB'), "'DISK_GB'"),
-    ('an unlisted trait', change('provider_trait', 1, trait='HW_NIC_SRIOV'), "'HW_NIC_SRIOV'"),
-    ('an unknown aggregate', change('provider_aggregate', aggregate=OTHER), 'the aggregate'),
-    ('an unknown project', change('consumer', 0, project='project-2'), "project 'project-2'"),
-    ('an unknown user', change('consumer', 1, user='USER-2'), "user 'USER-2'"),
-    ('an unknown type', change('consumer', 1, consumer_type='MIGRATION'), "'MIGRATION'"),
-    ('an allocation of nobody', change('allocation', 2, consumer=OTHER[:-1] + '1'), 'consumer'),
-    ('an allocation of nothing', change('allocation', 2, provider=OTHER), 'the provider'),
-    ('an unknown class in use', change('allocation', 2, resource_class='WWW'), "'WWW'"),
-    ('an unknown standard class', change('resource_class', 1, name='ZEBRA'), 'os-resource-classes'),
-    ('a removed trait', remove('trait', 0, True, 7), "trait 'CUSTOM_FAST'"),
-    ('a removed consumer', remove('consumer', 0, True, 1), f"consumer '{CONSUMER}'"),
+INCONSISTENT: tuple[tuple[Edit, str], ...] = (
+    (repeat('provider', 0, name='other'), 'equal to'),
+    (repeat('provider', 2, uuid=HOST, name='other'), 'equal to'),
+    (change('provider', 1, name=NAME), 'equal to'),
+    (change('provider', 2, parent=OTHER), f"the provider '{OTHER}'"),
+    (change('provider', 2, parent=DEVICE), 'provider'),
+    (change('provider', 0, parent=POOL), 'provider'),
+    (change('inventory', 1, provider=OTHER), 'the provider'),
+    (change('inventory', 0, resource_class='LIGHT'), "'LIGHT'"),
+    (change('inventory', 0, resource_class='DISK_GB'), "'DISK_GB'"),
+    (change('provider_trait', 1, trait='HW_NIC_SRIOV'), "'HW_NIC_SRIOV'"),
+    (change('provider_aggregate', aggregate=OTHER), 'the aggregate'),
+    (change('consumer', 0, project='project-2'), "project 'project-2'"),
+    (change('consumer', 1, user='USER-2'), "user 'USER-2'"),
+    (change('allocation', 2, resource_class='WWW'), "'WWW'"),
+    (change('resource_class', 1, name='ZEBRA'), 'os-resource-classes'),
+    (counted(remove('trait', 0, 7)), "trait 'CUSTOM_FAST'"),
+    (counted(remove('consumer', 0, 1)), f"consumer '{CONSUMER}'"),
 )
 
 
@@ -358,7 +337,7 @@ class _Cloud:
     def _uuids(self, most: int) -> list[str]:
         # A bit more than one in ten is written in upper case.
         count = self._random.randint(0, most)
-        uuids = {str(uuid.UUID(int=self._random.getrandbits(128))) for _ in range(count)}
+        uuids = [str(uuid.UUID(int=self._random.getrandbits(128))) for _ in range(count)]
         return sorted(u.upper() if self._random.random() < 0.1 else u for u in uuids)
 
     def _names(self) -> list[str]:
