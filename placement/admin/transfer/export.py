@@ -94,24 +94,42 @@ def export(
     migration.require_current()
     with engine.snapshot() as conn:
         try:
-            database.prepare(conn)
-            database.require_sound(conn, 'Correct or delete them before the export.')
-            counts = database.counts(conn)
-            header = (kinds.FORMAT, kinds.VERSION, migration.read_version(conn), counts)
-            file.write(_line(dict(zip(kinds.HEADER, header, strict=True))))
-            with progress('Exporting', sum(counts.values())) as advance:
-                for kind in KINDS.values():
-                    rows = _rows(conn, kind)
-                    lines = _lines(kind, pseudonyms.renamed(kind, rows) if pseudonyms else rows)
-                    while batch := list(itertools.islice(lines, _ROWS_PER_BATCH)):
-                        file.write(b''.join(batch))
-                        advance(len(batch))
+            return _export(conn, file, progress, pseudonyms)
         except BaseException:
             if conn.dialect.name == 'mysql':
                 # Otherwise, the driver would read the remaining rows of the current statement.
                 conn.invalidate()
             raise
+
+
+def _export(
+    conn: sa.Connection,
+    file: BinaryIO,
+    progress: reporting.Progress,
+    pseudonyms: Pseudonyms | None,
+) -> Mapping[str, int]:
+    database.prepare(conn)
+    database.require_sound(conn, 'Correct or delete them before the export.')
+    counts = database.counts(conn)
+    header = (kinds.FORMAT, kinds.VERSION, migration.read_version(conn), counts)
+    file.write(_line(dict(zip(kinds.HEADER, header, strict=True))))
+    with progress('Exporting', sum(counts.values())) as advance:
+        for kind in KINDS.values():
+            # After an error, no variable refers to the rows, so that PyMySQL can close its cursor
+            # before the connection.
+            for batch in _batches(conn, kind, pseudonyms):
+                file.write(b''.join(batch))
+                advance(len(batch))
     return counts
+
+
+def _batches(
+    conn: sa.Connection, kind: Kind, pseudonyms: Pseudonyms | None
+) -> Iterator[list[bytes]]:
+    rows: Iterable[Values] = _rows(conn, kind)
+    lines = _lines(kind, pseudonyms.renamed(kind, rows) if pseudonyms else rows)
+    while batch := list(itertools.islice(lines, _ROWS_PER_BATCH)):
+        yield batch
 
 
 def _rows(conn: sa.Connection, kind: Kind) -> Iterator[Values]:
