@@ -128,7 +128,11 @@ def _matching_rows(conn: sa.Connection, filters: Filters) -> list[list[Any]]:
         conditions = _conditions(conn, filters)
     except _NoMatchError:
         return []
-    statement = _select_by_identity(tuple(identity)).where(*conditions)
+    statement = _select_by_identity(tuple(identity))
+    # PERF: `where` copies the statement, and SQLAlchemy computes the cache key of the copy again. A
+    # request by name would take 1.3 times as long (2026-11).
+    if conditions:
+        statement = statement.where(*conditions)
     texts = [row[0] for row in conn.execute(statement, identity).all()]
     rows: list[list[Any]] = orjson.loads(f'[{",".join(texts)}]')
     # In a damaged database, the root of a provider may not exist. Such a provider is not listed.
