@@ -36,6 +36,8 @@ _GROUP_KEYS: microversion.Variants[re.Pattern[str]] = microversion.Variants(
         )
     }
 )
+# Each accepts what the earlier ones accept.
+_GROUP_WINDOWS = _GROUP_KEYS.windows()
 # Key -> the first microversion that supports it.
 _OTHER_KEYS = {
     'limit': microversion.CANDIDATES_LIMIT,
@@ -85,10 +87,7 @@ def parse(pairs: Pairs, version: Version) -> model.Query[str]:
 
 
 def _check_keys(values: Mapping[str, list[str]], version: Version) -> None:
-    groups = _GROUP_KEYS.pick(version)
     for key in values:
-        if groups.fullmatch(key):
-            continue
         since = _since(key)
         if since is None or version < since:
             raise exception.UnknownParameter(key, since, _KEYS)
@@ -98,10 +97,8 @@ def _check_keys(values: Mapping[str, list[str]], version: Version) -> None:
 
 def _since(key: str) -> Version | None:
     """Return the first microversion that supports a key, or None if none does."""
-    if key in _OTHER_KEYS:
-        return _OTHER_KEYS[key]
-    windows = _GROUP_KEYS.windows()
-    return next((one.since for one in windows if one.variant.fullmatch(key)), None)
+    groups = (one.since for one in _GROUP_WINDOWS if one.variant.fullmatch(key))
+    return _OTHER_KEYS.get(key) or next(groups, None)
 
 
 def _limit(values: list[str]) -> int | None:
