@@ -5,8 +5,6 @@ import sqlalchemy as sa
 
 revision = '422ece571366'
 down_revision = 'b5c396305c25'
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -4,8 +4,6 @@ from alembic import op
 
 revision = 'a082b8bb98d0'
 down_revision = '422ece571366'
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -7,8 +7,6 @@ import sqlalchemy as sa
 
 revision = 'b4ed3a175331'
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

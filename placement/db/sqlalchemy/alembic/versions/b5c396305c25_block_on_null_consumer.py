@@ -5,8 +5,6 @@ import sqlalchemy as sa
 
 revision = 'b5c396305c25'
 down_revision = '611cd6dffd7b'
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
