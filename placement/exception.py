@@ -357,7 +357,15 @@ class InvalidQuery(BadInput):
     template = 'Invalid query string parameters: {reason}'
 
 
-class UnknownParameter(BadInput):
+class BadQuery(BadInput):
+    """The query string lacks a parameter, or contains parameters that are not allowed together."""
+
+    def __init__(self, sentence: str, code: str = errors.UNDEFINED_CODE) -> None:
+        self.code = code
+        super().__init__(sentence)
+
+
+class UnknownParameter(BadQuery):
     """The path has no such query parameter in the microversion of the request.
 
     :param since: the first microversion with the parameter; None if no microversion has it
@@ -368,14 +376,6 @@ class UnknownParameter(BadInput):
         problem = f'is not supported before microversion {since}' if since else 'is unknown'
         question = '' if since else did_you_mean([name], known)
         super().__init__(f"Invalid query string parameters: '{name}' {problem}.{question}")
-
-
-class BadQuery(BadInput):
-    """The query string lacks a parameter, or contains parameters that are not allowed together."""
-
-    def __init__(self, sentence: str, code: str = errors.UNDEFINED_CODE) -> None:
-        self.code = code
-        super().__init__(sentence)
 
 
 @dataclass(eq=False)

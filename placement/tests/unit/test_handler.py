@@ -126,14 +126,3 @@ class DeclarationsTest(base.BaseTestCase):
             },
             allowed,
         )
-
-    def test_a_path_of_a_later_microversion_does_not_exist(self):
-        """The response does not reveal that the path exists in a later microversion."""
-        application = handler.PlacementHandler()
-        paths = ('/nowhere', '/traits', '/usages', '/allocation_candidates')
-        errors = [
-            edge.call(application, edge.at(microversion.MIN_VERSION, path=path)).error
-            for path in paths
-        ]
-        self.assertEqual(404, errors[0]['status'])
-        self.assertEqual([errors[0]] * len(paths), errors)
