@@ -41,12 +41,11 @@ def main() -> int:
 
 
 def _add_commands(commands: Any) -> None:
-    for name, (module, text) in COMMANDS.items():
-        if name in commands.choices:
-            continue
-        if name in sys.argv:
-            importlib.import_module(f'placement.cmd.{module}').add_commands(commands)
-        else:
+    # A set, because export and import are in the same module.
+    for module in {module for name, (module, _) in COMMANDS.items() if name in sys.argv}:
+        importlib.import_module(f'placement.cmd.{module}').add_commands(commands)
+    for name, (_, text) in COMMANDS.items():
+        if name not in commands.choices:
             commands.add_parser(name, help=text)
 
 
