@@ -18,10 +18,15 @@ _HEADING = re.compile(r'^(\S.*)\n([=-])\2+$', re.MULTILINE)
 _BLOCK = re.compile(r'^\.\. code-block:: bash\n\n((?:    .*\n|\n)+)', re.MULTILINE)
 # The service of a test is not a service of systemd. The test stops and starts it.
 _SYSTEMCTL = '#!/bin/sh\necho "$@" >> {folder}/systemctl.log\n'
-# On MySQL, the client programs have other names, and need not be installed.
-_CLIENTS = {'mariadb': 'mysql', 'mariadb-dump': 'mysqldump'}
+# The commands on MySQL, whose client programs need not be installed.
+MYSQL = {'mariadb': 'mysql', 'mariadb-dump': 'mysqldump --set-gtid-purged=OFF'}
 _CLIENT = '#!/bin/sh\nexec {command} "$@"\n'
 _MANAGE = '#!/bin/sh\nexec {python} -m placement.cmd.manage "$@"\n'
+
+
+def source_of(page: str) -> str:
+    """Return a page, whose path is given below doc/source."""
+    return (_ROOT / 'doc' / 'source' / page).read_text()
 
 
 def blocks(page: str, section: str) -> list[str]:
@@ -30,12 +35,12 @@ def blocks(page: str, section: str) -> list[str]:
     :param page: the path of the page below doc/source
     :raises ValueError: the page has no such section
     """
-    text = (_ROOT / 'doc' / 'source' / page).read_text()
-    headings = list(_HEADING.finditer(text))
+    source = source_of(page)
+    headings = list(_HEADING.finditer(source))
     for number, heading in enumerate(headings):
         if heading[1] == section:
-            end = headings[number + 1].start() if number + 1 < len(headings) else len(text)
-            found = _BLOCK.findall(text[heading.end() : end])
+            end = headings[number + 1].start() if number + 1 < len(headings) else len(source)
+            found = _BLOCK.findall(source[heading.end() : end])
             return [textwrap.dedent(block) for block in found]
     raise ValueError(f'{page} has no section {section}')
 
@@ -57,8 +62,9 @@ class Shell:
             _write_program(programs / name, text.format(folder=folder, python=sys.executable))
         if servers.engine() == 'mysql':
             packages = importlib.import_module('tools.mysql')
-            for name, client in _CLIENTS.items():
-                command = shlex.join(map(str, packages.command(client)))
+            for name, client in MYSQL.items():
+                program, *options = client.split()
+                command = shlex.join(map(str, (*packages.command(program), *options)))
                 _write_program(programs / name, _CLIENT.format(command=command))
         self._environment = {
             **os.environ,

@@ -47,6 +47,8 @@ class BackupTest(base.TestCase):
         for program in _PROGRAMS[name]:
             commands.program(program)
         backup, restore = runbook.blocks(_PAGE, _SECTIONS[name])
+        for program in runbook.MYSQL.values():
+            self.assertIn(f'``{program}``', runbook.source_of(_PAGE))
         self.backup = self.with_own_database(backup, _BACKUP[name])
         self.restore = self.with_own_database(restore, _RESTORE[name])
         folder = Path(self.useFixture(fixtures.TempDir()).path)
