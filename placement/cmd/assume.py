@@ -1,20 +1,24 @@
-"""The option `--assume`: parse the changes, and print what they are."""
+"""The option `--assume`: parse the changes, and print the results with what was assumed."""
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import contextlib
 from dataclasses import fields
 import functools
 import re
 from typing import Any
 
 import orjson
+import sqlalchemy as sa
 
 from placement import exception, microversion
-from placement.admin import query_text, tables
+from placement.admin import query_text, tables, unlisted
 from placement.admin.assume import apply
 from placement.admin.assume.apply import Assumed, Change, World
 from placement.admin.names import Names
 from placement.capacity import Inventory
+from placement.cmd import output
+from placement.db import engine
 from placement.objects.provider_search import Filters
 from placement.schemas import AGGREGATE
 
@@ -45,6 +49,43 @@ def parse(texts: Iterable[str]) -> tuple[Change, ...]:
     :raises CannotProceedError: a change is not valid; what depends on the database is not checked
     """
     return tuple(map(_parse, texts))
+
+
+@contextlib.contextmanager
+def state(
+    changes: Sequence[Change],
+    consumers_of: Callable[[sa.Connection], Collection[int] | None] = lambda _: frozenset(),
+) -> Iterator[Assumed]:
+    """Yield the state of the database after changes.
+
+    :param consumers_of: returns the ids of the root providers whose consumers the command reads;
+        None for all (see `apply.assumed`)
+    """
+    with engine.snapshot() as source:
+        copied = consumers_of(source) if changes else frozenset()
+        with apply.assumed(source, changes, output.progress, copied) as assumed:
+            yield assumed
+
+
+def print_results(
+    form: str,
+    assumed: Assumed,
+    known: Names,
+    results: Iterable[dict[str, Any]],
+    text: Callable[[], str],
+) -> None:
+    """Print the results of a command, and the number of the providers that they lack.
+
+    :param form: the value of `--format`
+    :param results: the elements of the JSON document
+    :param text: returns the text for a terminal
+    """
+    if form == output.JSON:
+        members = document(assumed)
+        output.print_document([one | members for one in results])
+    else:
+        output.print_text(heading(assumed, known) + text())
+    output.notify(unlisted.notice(assumed.unlisted))
 
 
 def document(assumed: Assumed) -> dict[str, Any]:

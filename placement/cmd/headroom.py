@@ -7,15 +7,13 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, cloud, names, query_text, tables, unlisted
-from placement.admin.assume import apply
+from placement.admin import atomic_file, cloud, names, query_text, tables
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import AGGREGATE, TREE
 from placement.admin.headroom.simulation import Simulation
 from placement.candidates.model import Query
 from placement.cmd import assume, output, program
-from placement.db import engine
 from placement.schemas import IDENTIFIER
 
 # The exit statuses.
@@ -94,16 +92,12 @@ def _headroom(config: cfg.ConfigOpts) -> int:
     queries = reading.parse(texts, version)
     owner = _check_claims(options, len(queries))
     aggregates = shown = None
-    with (
-        engine.snapshot() as source,
-        apply.assumed(source, changes, output.progress) as assumed,
-    ):
+    with assume.state(changes) as assumed:
         read = reading.read(assumed.conn, queries, output.progress)
         if options.by == AGGREGATE:
             aggregates = cloud.aggregates(assumed.conn)
         elif options.format == output.TABLE:
             shown = cloud.root_names(assumed.conn)
-        missing = assumed.conn.scalar(unlisted.COUNT) or 0
     simulations = list(read.simulations(output.progress))
     results = [
         result.of(text, str(version), simulation, named, query, aggregates)
@@ -113,15 +107,15 @@ def _headroom(config: cfg.ConfigOpts) -> int:
     ]
     if options.claims:
         _write_claims(options, simulations[0], queries[0], read, owner)
-    if options.format == output.JSON:
-        members = assume.document(assumed)
-        output.print_document([one | members for one in result.document(results)])
-    else:
-        if aggregates is not None:
-            shown = {uuid: known.of(uuid) or '' for uuid in aggregates.values()}
-        text = result.text(results, options.by, shown or {})
-        output.print_text(assume.heading(assumed, known) + text)
-    output.notify(unlisted.notice(missing))
+    if aggregates is not None:
+        shown = {uuid: known.of(uuid) or '' for uuid in aggregates.values()}
+    assume.print_results(
+        options.format,
+        assumed,
+        known,
+        result.document(results),
+        lambda: result.text(results, options.by, shown or {}),
+    )
     return ALL_FIT if all(one.fits for one in results) else SOME_FITS_NOWHERE
 
 
@@ -148,10 +142,6 @@ def _check_claims(options: argparse.Namespace, queries: int) -> dict[str, str]:
             if getattr(options, name) is not None:
                 raise CannotProceedError(f'--{name.replace("_", "-")} requires --claims.')
         return {}
-    if options.claims == '-':
-        raise CannotProceedError(
-            '--claims requires the name of a file, because standard output contains the result.'
-        )
     if queries > 1:
         # Each query is computed from the present state, so the claims of two queries would not
         # fit one after the other.
@@ -159,7 +149,7 @@ def _check_claims(options: argparse.Namespace, queries: int) -> dict[str, str]:
     owner = {
         f'{name}_id': _identifier(name, getattr(options, name)) for name in ('project', 'user')
     }
-    atomic_file.check(options.claims)
+    output.check_file('--claims', options.claims)
     return owner
 
 

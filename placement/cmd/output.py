@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Any
 
+from placement.admin import atomic_file
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Advance, silent
 
@@ -32,6 +33,18 @@ def add_names_option(parser: argparse.ArgumentParser) -> None:
         help='print the names of UUIDs from this file, a list that `openstack ... list -f json` '
         'printed; the option can be repeated',
     )
+
+
+def check_file(option: str, path: str) -> None:
+    """Check, before long work, the file that an option of a command names.
+
+    :raises CannotProceedError: the file cannot be written, or is standard output
+    """
+    if path == atomic_file.STANDARD:
+        raise CannotProceedError(
+            f'{option} requires the name of a file, because standard output contains the result.'
+        )
+    atomic_file.check(path)
 
 
 def print_document(document: Any) -> None:
