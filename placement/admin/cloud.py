@@ -1,7 +1,7 @@
 """Reads the cloud: the provider trees, their names, and their usage.
 
-The report, the exporter, and the headroom read it. The number of statements does not depend on the
-size of the cloud. The caller provides a connection with one snapshot for all statements.
+The report, the exporter, `headroom`, and `drain` read it. The number of statements does not depend
+on the size of the cloud. The caller provides a connection with one snapshot for all statements.
 """
 
 from collections import defaultdict

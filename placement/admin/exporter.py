@@ -277,5 +277,5 @@ def drains() -> Drains:
     :raises CannotProceedError: the consumer of an allocation does not exist
     """
     with engine.snapshot() as conn:
-        results = all_trees(conn, silent)
+        results = all_trees(conn, cloud.read(conn, with_usage=False), silent)
     return Drains(len(results), sum(one.fits for one in results))

@@ -2,18 +2,18 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+import functools
 from typing import Any
 
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement.admin import atomic_file, named_trees, names, unlisted
-from placement.admin.assume import apply
+from placement.admin import atomic_file, cloud, named_trees, names
 from placement.admin.drain import reading, render, report
 from placement.admin.drain.report import Drain
 from placement.admin.failure import CannotProceedError
+from placement.candidates.model import Query
 from placement.cmd import assume, output, program
-from placement.db import engine
 
 # The exit statuses.
 ALL_FIT, SOME_DO_NOT = 0, 1
@@ -91,36 +91,31 @@ def _drain(config: cfg.ConfigOpts) -> int:
     known = names.read(arguments.names)
     changes = assume.parse(arguments.assume)
     _check(arguments)
-    options = reading.Options(
-        where=reading.parse_where(arguments.where),
-        same_aggregates=arguments.same_aggregates,
-        same_traits=tuple(arguments.same_traits),
-    )
+    where = reading.parse_where(arguments.where)
     drains: list[Drain] = []
-    missing, interrupted = 0, False
+    interrupted = False
     try:
-        with (
-            engine.snapshot() as source,
-            apply.assumed(source, changes, output.progress, _copied(source, arguments)) as assumed,
-        ):
-            missing = assumed.conn.scalar(unlisted.COUNT) or 0
+        with assume.state(changes, functools.partial(_copied, arguments)) as assumed:
             # An interruption keeps the results so far.
-            for result in _planned(assumed.conn, arguments, options):
+            for result in _planned(assumed.conn, arguments, where):
                 drains.append(result)  # noqa: PERF402
     except KeyboardInterrupt:
         if not drains:
             raise
         interrupted = True
+    for result in drains if arguments.moves is not None else ():
+        lines = result.lines()
+        with atomic_file.replacing(arguments.moves) as target:
+            target.writelines(lines)
     drains = report.in_order(drains)
-    if arguments.format == output.JSON:
-        members = assume.document(assumed)
-        output.print_document([one | members for one in render.document(drains)])
-    else:
-        of_all = not (arguments.providers or interrupted)
-        text = _text(arguments, known.in_values(drains), of_all)
-        following = f'\n\nNext: {command}' if (command := _next(arguments, drains)) else ''
-        output.print_text(assume.heading(assumed, known) + text + following)
-    output.notify(unlisted.notice(missing))
+    of_all = not (arguments.providers or interrupted)
+    assume.print_results(
+        arguments.format,
+        assumed,
+        known,
+        [one.document() for one in drains],
+        lambda: _text(arguments, drains, known, of_all),
+    )
     if interrupted:
         trees = '1 tree' if len(drains) == 1 else f'{len(drains)} trees'
         output.notify(f'The command was interrupted after {trees}.')
@@ -128,10 +123,53 @@ def _drain(config: cfg.ConfigOpts) -> int:
     return ALL_FIT if report.all_fit(drains) else SOME_DO_NOT
 
 
-def _text(arguments: argparse.Namespace, drains: Sequence[Drain], of_all: bool) -> str:
+def _check(arguments: argparse.Namespace) -> None:
+    """Check the command line before the long work.
+
+    :raises CannotProceedError: it is not valid
+    """
+    if arguments.consumer and (arguments.providers or arguments.each):
+        raise CannotProceedError('--consumer excludes PROVIDER and --each.')
+    if not (arguments.consumer or arguments.providers or arguments.each):
+        raise CannotProceedError('The command needs PROVIDER, --each, or --consumer.')
+    if arguments.moves is not None:
+        output.check_file('--moves', arguments.moves)
+
+
+def _copied(arguments: argparse.Namespace, source: sa.Connection) -> frozenset[int] | None:
+    """Return the roots of the trees whose consumers the changes need; None for all trees."""
+    if arguments.each and not arguments.providers:
+        return None
+    return reading.roots_to_copy(source, arguments.providers, arguments.consumer)
+
+
+def _planned(
+    conn: sa.Connection, arguments: argparse.Namespace, where: Query[str]
+) -> Iterator[Drain]:
+    """Return the result of each drain."""
+    roots = named_trees.require_roots(conn, arguments.providers)
+    consumers = reading.consumers(conn, arguments.consumer) if arguments.consumer else []
+    found = cloud.read(conn, output.progress, with_usage=False)
+    trees = reading.trees(conn, found, where, arguments.same_aggregates, arguments.same_traits)
+    if arguments.moves is not None and arguments.each and len(roots or trees.anchors) != 1:
+        raise CannotProceedError('--moves with --each requires a single tree.')
     if arguments.each:
-        return render.text_of_each(drains, of_all)
-    return render.text(drains[0], bool(arguments.consumer))
+        return reading.each(conn, trees, roots, output.progress)
+    if roots:
+        consumers = reading.consumers_of_trees(conn, roots)
+    return iter([report.drain(trees, consumers, frozenset(roots) or None, with_moves=True)])
+
+
+def _text(
+    arguments: argparse.Namespace, drains: Sequence[Drain], known: names.Names, of_all: bool
+) -> str:
+    shown = known.in_values(drains)
+    if arguments.each:
+        text = render.text_of_each(shown, of_all)
+    else:
+        text = render.text(shown[0], bool(arguments.consumer))
+    command = _next(arguments, drains)
+    return f'{text}\n\nNext: {command}' if command else text
 
 
 def _next(arguments: argparse.Namespace, drains: Sequence[Drain]) -> str | None:
@@ -145,54 +183,3 @@ def _next(arguments: argparse.Namespace, drains: Sequence[Drain]) -> str | None:
     for change in arguments.assume:
         options += ['--assume', change]
     return render.next_command(drains, arguments.each, options)
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Check the command line before the long work.
-
-    :raises CannotProceedError: it is not valid
-    """
-    if arguments.consumer and (arguments.providers or arguments.each):
-        raise CannotProceedError('--consumer excludes PROVIDER and --each.')
-    if not (arguments.consumer or arguments.providers or arguments.each):
-        raise CannotProceedError('The command needs PROVIDER, --each, or --consumer.')
-    if arguments.moves is None:
-        return
-    if arguments.moves == '-':
-        raise CannotProceedError(
-            '--moves requires the name of a file, because standard output contains the result.'
-        )
-    atomic_file.check(arguments.moves)
-
-
-def _copied(source: sa.Connection, arguments: argparse.Namespace) -> frozenset[int] | None:
-    """Return the roots of the trees whose consumers the changes need; None for all trees."""
-    if not arguments.assume:
-        return frozenset()
-    if arguments.each and not arguments.providers:
-        return None
-    return reading.roots_to_copy(source, arguments.providers, arguments.consumer)
-
-
-def _planned(
-    conn: sa.Connection, arguments: argparse.Namespace, options: reading.Options
-) -> Iterator[Drain]:
-    """Yield the result of each drain; write the moves."""
-    roots = named_trees.require_roots(conn, arguments.providers)
-    consumers = reading.consumers(conn, arguments.consumer) if arguments.consumer else []
-    cloud, conditions = reading.cloud(conn, options, output.progress)
-    planner = report.Planner(cloud, conditions)
-    if arguments.moves is not None and arguments.each and len(roots or cloud.anchors) != 1:
-        raise CannotProceedError('--moves with --each requires a single tree.')
-    if arguments.each:
-        planned = reading.each(conn, planner, roots, output.progress)
-    else:
-        if roots:
-            consumers = reading.consumers_of_trees(conn, roots)
-        planned = iter([planner.drain(consumers, frozenset(roots) or None, with_moves=True)])
-    for result in planned:
-        if arguments.moves is not None:
-            lines = [move.line() for move in result.moves or ()]
-            with atomic_file.replacing(arguments.moves) as target:
-                target.writelines(lines)
-        yield result

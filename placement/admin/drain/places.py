@@ -9,13 +9,14 @@ free capacity, each class in relation to the average inventory of that class.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import functools
 import itertools
 from typing import NamedTuple
 
 from placement import capacity
-from placement.admin.drain.requests import Allocation, Cloud, Conditions, Kind, query_of
-from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
+from placement.admin.cloud import Cloud, anchors
+from placement.admin.headroom.free_capacity import Amounts, FreeCapacity, amounts_of
 from placement.candidates import eligibility, model, solver
 from placement.candidates.model import InventoryKey
 
@@ -23,6 +24,9 @@ from placement.candidates.model import InventoryKey
 _CANDIDATES = 16
 # The maximum number of kinds whose places are kept.
 _KINDS = 4_096
+
+# The amounts by class id that one request group moves, and the traits that it requires.
+Group = tuple[tuple[tuple[int, int], ...], frozenset[int]]
 
 
 class Place(NamedTuple):
@@ -34,109 +38,93 @@ class Place(NamedTuple):
     """
 
     root_id: int
-    amounts: Mapping[InventoryKey, int]
+    amounts: Amounts
     waste: float
 
 
-class Finder:
-    """The places of all kinds of requests in the present state of the cloud."""
+class Trees:
+    """The provider trees of a cloud in the present state.
 
-    def __init__(self, cloud: Cloud, conditions: Conditions) -> None:
+    :ivar cloud: the cloud, with the names of classes and providers
+    :ivar where: --where as a query with one request group; COMPUTE_STATUS_DISABLED is forbidden
+    :ivar same_aggregates: whether the new root has to be in all aggregates of the old roots
+    :ivar same_traits: the traits that new providers need if the old one has them
+    :ivar anchors: root id -> anchor
+    :ivar providers: id -> provider, for all providers of these trees
+    :ivar load: root id -> load of each tree that satisfies the conditions, the fullest tree first
+    :ivar is_sharing: whether a tree can use sharing providers
+    :ivar places: returns the `Places` of a kind of requests; its parameters are those of `Places`,
+        without the trees
+    """
+
+    def __init__(
+        self,
+        cloud: Cloud,
+        where: model.Query[int],
+        same_aggregates: bool,
+        same_traits: frozenset[int],
+    ) -> None:
         self.cloud = cloud
-        self._conditions = conditions
-        self._kinds: dict[Kind, Places] = {}
-        self._scales = _scales(cloud.anchors.values())
-        permitted = [anchor for anchor in cloud.anchors.values() if self._is_permitted(anchor.root)]
-        # Root id -> free capacity of the tree in the present state.
-        self._free = {anchor.root.id: self.free_of(anchor) for anchor in permitted}
-        permitted.sort(key=lambda anchor: (self._free[anchor.root.id], anchor.root.uuid))
-        # Root id -> anchor, the fullest tree first.
-        self.permitted = {anchor.root.id: anchor for anchor in permitted}
-        # Root id -> resource class id -> the largest free capacity of a provider.
-        self._largest = {anchor.root.id: _largest(anchor) for anchor in permitted}
-        # (resource class id, power of two) pairs -> the roots of the trees with so much.
-        self._with: dict[tuple[tuple[int, int], ...], list[int]] = {}
-        # Id of a sharing provider -> the roots of the permitted trees that can use it.
-        self.linked: dict[int, set[int]] = defaultdict(set)
-        for anchor in permitted:
-            for provider in anchor.sharing_providers:
-                self.linked[provider.id].add(anchor.root.id)
-            if cloud.sharing_id is not None:
-                shared = (p.id for p in anchor.tree if cloud.sharing_id in p.traits)
-                for id_ in shared:
-                    self.linked[id_].add(anchor.root.id)
+        self.where = where
+        self.same_aggregates = same_aggregates
+        self.same_traits = same_traits
+        found = anchors(cloud.providers, cloud.sharing_trait)
+        self.anchors = {anchor.root.id: anchor for anchor in found}
+        self.providers = {provider.id: provider for anchor in found for provider in anchor.tree}
+        self._scales = _scales(self.providers.values())
+        permitted = [anchor for anchor in found if self._is_permitted(anchor.root)]
+        loads = [(self.load_of(anchor), anchor.root.uuid, anchor.root.id) for anchor in permitted]
+        self.load = {root_id: load for load, _, root_id in sorted(loads)}
+        self.is_sharing = any(anchor.sharing_providers for anchor in permitted)
+        self.places: Callable[..., Places] = functools.lru_cache(_KINDS)(
+            functools.partial(Places, self)
+        )
 
     def _is_permitted(self, root: model.Provider) -> bool:
         """Whether a root satisfies the conditions that are the same for all requests."""
-        conditions = self._conditions
-        where = conditions.where
+        (group,) = self.where.groups
         return (
-            conditions.root_required <= root.traits
-            and conditions.root_forbidden.isdisjoint(root.traits)
-            and eligibility.satisfies_member_of(root, where)
-            and where.forbidden_aggregates.isdisjoint(root.aggregates)
+            eligibility.is_anchor(root, self.where)
+            and eligibility.satisfies_member_of(root, group)
+            and group.forbidden_aggregates.isdisjoint(root.aggregates)
         )
 
-    def of(self, kind: Kind) -> 'Places':
-        """Return the places of a kind."""
-        found = self._kinds.get(kind)
-        if found is None:
-            if len(self._kinds) == _KINDS:
-                self._kinds.clear()
-                self._with.clear()
-            found = self._kinds[kind] = Places(self, kind, query_of(kind, self._conditions))
-        return found
+    def root_of(self, provider_id: int) -> int | None:
+        """Return the root id of a provider; None if no tree has the provider."""
+        provider = self.providers.get(provider_id)
+        return provider and provider.root_id
 
-    def with_free(self, kind: Kind) -> list[int]:
-        """Return the roots of the trees that may have a place, the fullest tree first.
+    def inventory(self, key: InventoryKey) -> model.ProviderInventory | None:
+        """Return an inventory; None if it does not exist."""
+        provider = self.providers.get(key[0])
+        return provider and provider.inventories.get(key[1])
 
-        Trees without half of an amount are left out. PERF: with 10,000 nearly full hosts and
-        amounts that differ for each consumer, a drain takes 37 ms in place of 1 s (2026-11).
-        """
-        amounts: dict[int, int] = {}
-        for group, _ in kind.groups:
-            for class_id, amount in group:
-                amounts[class_id] = max(amount, amounts.get(class_id, 0))
-        key = tuple(
-            (class_id, 1 << amount.bit_length() - 1) for class_id, amount in sorted(amounts.items())
-        )
-        if key not in self._with:
-            self._with[key] = [
-                root_id
-                for root_id, largest in self._largest.items()
-                if all(largest.get(class_id, 0) >= amount for class_id, amount in key)
-            ]
-        return self._with[key]
+    def shares(self, provider_id: int) -> bool:
+        """Whether the provider is a sharing provider."""
+        provider = self.providers.get(provider_id)
+        return provider is not None and self.cloud.sharing_trait in provider.traits
 
-    def size(self, kind: Kind) -> float:
-        """Return the amounts of a request, each in relation to the average inventory."""
-        scales = self._scales
-        return sum(amount / scales[class_id] for class_id, amount in kind.amounts.items())
+    def size_of(self, amounts: Mapping[int, int]) -> float:
+        """Return the sum of amounts by class id, each in relation to the average inventory."""
+        return sum(amount / self._scales[class_id] for class_id, amount in amounts.items())
 
-    def present_free(self, root_id: int) -> float:
-        """Return the free capacity of a permitted tree in the present state."""
-        return self._free[root_id]
-
-    def free_of(self, anchor: model.Anchor) -> float:
-        """Return the free capacity of a tree, each class in relation to the average inventory."""
-        scales = self._scales
+    def load_of(self, anchor: model.Anchor) -> float:
+        """Return the load of a tree."""
         return sum(
-            max(0, capacity.free(inventory.used, inventory.capacity)) / scales[class_id]
+            max(0, capacity.free(inventory.used, inventory.capacity)) / self._scales[class_id]
             for provider in anchor.tree
             for class_id, inventory in provider.inventories.items()
         )
 
-    def waste(
-        self, anchor: model.Anchor, free: float, amounts: Mapping[InventoryKey, int]
-    ) -> float:
+    def waste(self, anchor: model.Anchor, load: float, amounts: Amounts) -> float:
         """Return the free capacity that a candidate leaves in its tree and in its inventories.
 
         :param anchor: the tree with its present usage
-        :param free: the free capacity of the tree
+        :param load: the load of the tree
         """
         scales = self._scales
         providers = {provider.id: provider for provider in anchor.providers}
-        left = free
+        left = load
         for (provider_id, class_id), amount in amounts.items():
             provider = providers[provider_id]
             inventory = provider.inventories[class_id]
@@ -148,56 +136,78 @@ class Finder:
 
 
 class Places:
-    """The places of the requests of one kind."""
+    """The places of the requests of one kind. Consumers of one flavor usually have one kind.
 
-    def __init__(self, finder: Finder, kind: Kind, query: model.Query[int]) -> None:
-        self._finder = finder
-        self._kind = kind
-        self._prepared = model.PreparedQuery.of(query)
-        # The sharing providers whose allocations stay. The new tree has to be linked with them.
-        self._links = {
-            allocation.provider_id
-            for allocation in kind.kept
-            if finder.cloud.shares(allocation.provider_id)
-        }
-        # Requests with an equal scope have the same permitted trees.
-        self.scope = kind.homes, kind.aggregates, frozenset(self._links)
-        self._found: list[Place] = []
-        self._search = self._all()
+    :ivar amounts: the sum of the amounts of all groups, by class id
+    :ivar size: the sum of these amounts, each in relation to the average inventory
+    :ivar kept: the allocations of the consumer that stay as they are
+    :ivar scope: requests with an equal scope have the same permitted trees
+    """
+
+    def __init__(
+        self,
+        trees: Trees,
+        groups: tuple[Group, ...],
+        kept: tuple[tuple[InventoryKey, int], ...],
+        homes: frozenset[int] | None,
+        aggregates: frozenset[int],
+    ) -> None:
+        """Find no place yet.
+
+        :param groups: the request groups
+        :param kept: the allocations of the consumer that stay as they are
+        :param homes: the ids of the only possible new roots; None if any tree is possible
+        :param aggregates: the aggregates that the new root has to be in
+        """
+        self._trees = trees
+        self._groups = groups
+        self._prepared = model.PreparedQuery.of(_query(groups, trees.where))
+        self.amounts: Counter[int] = Counter()
+        for amounts, _ in groups:
+            self.amounts.update(dict(amounts))
+        self.size = trees.size_of(self.amounts)
+        self.kept = Counter(dict(kept))
+        # The new tree has to be linked with the sharing providers whose allocations stay.
+        links = frozenset(id_ for (id_, _), _ in kept if trees.shares(id_))
+        self.scope = homes, aggregates, links
+        self._present: Iterator[Place] = self._search()
+
+    def without(self, class_id: int) -> 'Places':
+        """Return the places of the requests without the amounts of a class."""
+        groups = (
+            (tuple(amount for amount in amounts if amount[0] != class_id), traits)
+            for amounts, traits in self._groups
+        )
+        homes, aggregates, _ = self.scope
+        remaining = tuple(group for group in groups if group[0])
+        return self._trees.places(remaining, tuple(self.kept.items()), homes, aggregates)
 
     def permits(self, root_id: int) -> bool:
         """Whether the tree of a root satisfies all conditions besides its free capacity."""
-        anchor = self._finder.permitted.get(root_id)
-        homes = self._kind.homes
+        trees = self._trees
+        homes, aggregates, links = self.scope
         return (
-            anchor is not None
+            root_id in trees.load
             and (homes is None or root_id in homes)
-            and self._kind.aggregates <= anchor.root.aggregates
-            and all(root_id in self._finder.linked[id_] for id_ in self._links)
+            and aggregates <= trees.providers[root_id].aggregates
+            and links.issubset(provider.id for provider in trees.anchors[root_id].providers)
         )
 
     def roots(self) -> Iterator[int]:
-        """Yield the roots of the permitted trees."""
-        homes = self._kind.homes
-        return filter(self.permits, self._finder.permitted if homes is None else sorted(homes))
+        """Yield the roots of the permitted trees, the fullest tree first."""
+        homes, _, _ = self.scope
+        return filter(self.permits, self._trees.load if homes is None else sorted(homes))
 
     def present(self) -> Iterator[Place]:
         """Yield the best place of each tree that has one in the present state of the cloud."""
-        for number in itertools.count():
-            if number == len(self._found):
-                place = next(self._search, None)
-                if place is None:
-                    return
-                self._found.append(place)
-            yield self._found[number]
+        # The trees are searched only once, and only as far as a caller needs them.
+        self._present, found = itertools.tee(self._present)
+        return found
 
-    def _all(self) -> Iterator[Place]:
-        finder = self._finder
-        homes = self._kind.homes
-        roots = finder.with_free(self._kind) if homes is None else sorted(homes)
-        for root_id in filter(self.permits, roots):
-            place = self._best(finder.permitted[root_id], finder.present_free(root_id))
-            if place:
+    def _search(self) -> Iterator[Place]:
+        trees = self._trees
+        for root_id in self.roots():
+            if place := self._best(trees.anchors[root_id], trees.load[root_id]):
                 yield place
 
     def now(self, root_id: int, free: FreeCapacity, away: frozenset[int]) -> Place | None:
@@ -207,74 +217,60 @@ class Places:
         """
         if root_id in away or not self.permits(root_id):
             return None
-        anchor = free.current(self._finder.permitted[root_id])
-        if any(provider.root_id in away for provider in anchor.sharing_providers):
-            left = (p for p in anchor.sharing_providers if p.root_id not in away)
-            anchor = anchor._replace(sharing_providers=tuple(left))
-        return self._best(anchor, self._finder.free_of(anchor))
+        anchor = free.current(self._trees.anchors[root_id])
+        left = tuple(one for one in anchor.sharing_providers if one.root_id not in away)
+        anchor = anchor._replace(sharing_providers=left)
+        return self._best(anchor, self._trees.load_of(anchor))
 
-    def _best(self, anchor: model.Anchor, free: float) -> Place | None:
+    def _best(self, anchor: model.Anchor, load: float) -> Place | None:
         prepared = self._prepared
-        if self._kind.kept:
-            anchor = _with_kept(anchor, self._kind.kept)
-        found = itertools.islice(solver.bindings(prepared, anchor), _CANDIDATES)
-        amounts = [amounts_of(prepared.slots, binding) for binding in found]
-        if not amounts:
-            return None
-        wastes = [self._finder.waste(anchor, free, one) for one in amounts]
-        waste = min(wastes)
-        return Place(anchor.root.id, amounts[wastes.index(waste)], waste)
+        candidates = (
+            amounts_of(prepared.slots, binding) for binding in solver.bindings(prepared, anchor)
+        )
+        places = (
+            Place(anchor.root.id, amounts, self._trees.waste(anchor, load, amounts))
+            for amounts in itertools.islice(filter(self._fits_kept, candidates), _CANDIDATES)
+        )
+        return min(places, key=lambda place: place.waste, default=None)
+
+    def _fits_kept(self, amounts: Amounts) -> bool:
+        """Whether the inventories permit the amounts together with the kept allocations.
+
+        A new amount and a kept one of the same inventory are one allocation. The kept amount
+        satisfies min_unit and step_size, so the sum does if the new amount does. The usage of the
+        inventory includes the kept amount. So only max_unit limits the sum further.
+        """
+        providers = self._trees.providers
+        return all(
+            self.kept[key] + amounts[key] <= providers[key[0]].inventories[key[1]].max_unit
+            for key in self.kept.keys() & amounts.keys()
+        )
 
 
-def _largest(anchor: model.Anchor) -> dict[int, int]:
-    """Return, for each resource class, the largest free capacity of a provider."""
-    largest: dict[int, int] = {}
-    for provider in anchor.providers:
-        for class_id, inventory in provider.inventories.items():
-            free = capacity.free(inventory.used, inventory.capacity)
-            largest[class_id] = max(free, largest.get(class_id, 0))
-    return largest
+def _query(groups: tuple[Group, ...], where: model.Query[int]) -> model.Query[int]:
+    """Return the query whose candidates are the places of a request.
 
-
-def _scales(anchors: Iterable[model.Anchor]) -> Mapping[int, float]:
-    """Return the average capacity of the inventories of each class; 1 for other classes."""
-    sums: Counter[int] = Counter()
-    counts: Counter[int] = Counter()
-    for anchor in anchors:
-        for provider in anchor.tree:
-            for class_id, inventory in provider.inventories.items():
-                sums[class_id] += max(0, int(inventory.capacity))
-                counts[class_id] += 1
-    scales: defaultdict[int, float] = defaultdict(lambda: 1.0)
-    scales.update({id_: sums[id_] / count for id_, count in counts.items() if sums[id_]})
-    return scales
-
-
-def _with_kept(anchor: model.Anchor, kept: Sequence[Allocation]) -> model.Anchor:
-    """Return the anchor with smaller values of max_unit where the consumer keeps an allocation.
-
-    A new amount and a kept one of the same inventory are one allocation. The kept amount satisfies
-    min_unit and step_size, so the sum does if the new amount does. The usage of the inventory
-    includes the kept amount. So only max_unit limits the sum further.
+    One group is the unsuffixed group, which several providers can serve together.
     """
-    limits = {(one.provider_id, one.class_id): one.amount for one in kept}
-    ids = {provider_id for provider_id, _ in limits}
-    if ids.isdisjoint(provider.id for provider in anchor.providers):
-        return anchor
-
-    def limited(provider: model.Provider) -> model.Provider:
-        if provider.id not in ids:
-            return provider
-        inventories = {
-            class_id: inventory._replace(
-                max_unit=inventory.max_unit - limits.get((provider.id, class_id), 0)
+    (conditions,) = where.groups
+    return model.Query(
+        groups=tuple(
+            model.Group(
+                suffix=str(number) if len(groups) > 1 else '',
+                amounts=amounts,
+                required=conditions.required + tuple(frozenset({id_}) for id_ in sorted(traits)),
+                forbidden=conditions.forbidden,
             )
-            for class_id, inventory in provider.inventories.items()
-        }
-        return provider._replace(inventories=inventories)
-
-    return anchor._replace(
-        root=limited(anchor.root),
-        tree=tuple(map(limited, anchor.tree)),
-        sharing_providers=tuple(map(limited, anchor.sharing_providers)),
+            for number, (amounts, traits) in enumerate(groups, 1)
+        )
     )
+
+
+def _scales(providers: Iterable[model.Provider]) -> Mapping[int, float]:
+    """Return the average capacity of the inventories of each class; 1 for other classes."""
+    capacities: dict[int, list[int]] = defaultdict(list)
+    for provider in providers:
+        for class_id, inventory in provider.inventories.items():
+            capacities[class_id].append(max(0, int(inventory.capacity)))
+    averages = {id_: sum(of_class) / len(of_class) for id_, of_class in capacities.items()}
+    return defaultdict(lambda: 1.0, {id_: one for id_, one in averages.items() if one})

@@ -1,4 +1,4 @@
-"""Reads the provider trees and the consumers, and drains trees one after another.
+"""Reads the conditions and the consumers, and drains trees one after another.
 
 All functions take a connection on which all statements read the same snapshot of a database.
 """
@@ -6,19 +6,20 @@ All functions take a connection on which all statements read the same snapshot o
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 import dataclasses
-from dataclasses import dataclass, field
 import fnmatch
 from typing import Any
 
-import os_traits
 import sqlalchemy as sa
 
 from placement import microversion
 from placement.admin import named_trees, query_text, tables
-from placement.admin.drain.report import Drain, Planner
-from placement.admin.drain.requests import Allocation, Cloud, Conditions, Consumer
+from placement.admin.cloud import Cloud
+from placement.admin.drain import report
+from placement.admin.drain.places import Trees
+from placement.admin.drain.report import Drain
+from placement.admin.drain.requests import Consumer
 from placement.admin.failure import CannotProceedError
-from placement.admin.headroom import reading
+from placement.admin.headroom.reading import refusing
 from placement.admin.progress import Progress
 from placement.candidates import model, names, request
 from placement.db.sqlalchemy import models
@@ -27,30 +28,30 @@ _PROVIDERS = models.resource_providers
 _ALLOCATIONS = models.allocations
 _CONSUMERS = models.consumers
 _TYPES = models.consumer_types
-_CLASSES = models.resource_classes
-_TRAITS = models.traits
-_CLASS_NAMES = sa.select(_CLASSES.c.id, _CLASSES.c.name)
 _PROJECTS = models.projects
 _USERS = models.users
+_ALLOCATIONS_OF_CONSUMERS = (
+    sa.select(
+        _ALLOCATIONS.c.consumer_id,
+        _ALLOCATIONS.c.resource_provider_id,
+        _ALLOCATIONS.c.resource_class_id,
+        _ALLOCATIONS.c.used,
+        _CONSUMERS.c.uuid,
+        _TYPES.c.name,
+        _PROJECTS.c.external_id,
+        _USERS.c.external_id,
+        models.generation(_CONSUMERS),
+    )
+    .select_from(_ALLOCATIONS)
+    .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
+    .outerjoin(_TYPES, _TYPES.c.id == _CONSUMERS.c.consumer_type_id)
+    .outerjoin(_PROJECTS, _PROJECTS.c.id == _CONSUMERS.c.project_id)
+    .outerjoin(_USERS, _USERS.c.id == _CONSUMERS.c.user_id)
+)
 # The number of trees whose consumers are read at once.
 _PAGE = 128
 # The parameters of --where.
 _WHERE = ('member_of', 'required', 'root_required')
-_NO_QUERY: model.Query[int] = model.Query(())
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The conditions of the command line.
-
-    :ivar where: the result of `parse_where`
-    :ivar same_aggregates: whether --same-aggregates is given
-    :ivar same_traits: the patterns of --same-traits
-    """
-
-    where: model.Query[str] = field(default_factory=lambda: parse_where(''))
-    same_aggregates: bool = False
-    same_traits: tuple[str, ...] = ()
 
 
 def parse_where(text: str) -> model.Query[str]:
@@ -59,51 +60,45 @@ def parse_where(text: str) -> model.Query[str]:
     :param text: the query string; empty for no conditions
     :raises CannotProceedError: the API refuses the query string, or it has other parameters
     """
-    with reading.refusing('--where is not valid: '):
+    with refusing('--where is not valid: '):
         pairs = query_text.pairs(text)
     if other := sorted({key for key, _ in pairs} - {*_WHERE}):
         raise CannotProceedError(
             f'--where accepts {", ".join(_WHERE)}, but not {tables.printable(", ".join(other))}.'
         )
-    with reading.refusing('--where is not valid: '):
+    with refusing('--where is not valid: '):
         # A query has to request resources.
         query = request.parse([('resources', 'VCPU:1'), *pairs], microversion.MAX_VERSION)
     (group,) = query.groups
     return dataclasses.replace(query, groups=(dataclasses.replace(group, amounts=()),))
 
 
-def cloud(conn: sa.Connection, options: Options, progress: Progress) -> tuple[Cloud, Conditions]:
-    """Read all provider trees, and what the conditions of the command line need.
+def trees(
+    conn: sa.Connection,
+    found: Cloud,
+    where: model.Query[str],
+    same_aggregates: bool = False,
+    same_traits: Sequence[str] = (),
+) -> Trees:
+    """Return the trees of a cloud, with the conditions of the command line.
 
+    :param found: all of the cloud, except for the usage of projects
+    :param where: the result of `parse_where`
+    :param same_aggregates: whether --same-aggregates is given
+    :param same_traits: the patterns of --same-traits
     :raises CannotProceedError: --where names a trait that does not exist
     """
-    ids = names.look_up(conn, options.where)
-    with reading.refusing('--where is not valid: '):
-        with_ids = request.with_ids(options.where, ids)
-    traits = {name: id_ for id_, name in conn.execute(sa.select(_TRAITS.c.id, _TRAITS.c.name))}
-    disabled = traits.get(os_traits.COMPUTE_STATUS_DISABLED)
-    anchors = reading.anchors(conn, _NO_QUERY, ids.sharing_id, True, progress)
-    result = Cloud(
-        anchors={anchor.root.id: anchor for anchor in anchors},
-        providers={provider.id: provider for anchor in anchors for provider in anchor.tree},
-        sharing_id=ids.sharing_id,
-        names=reading.root_names(conn),
-        classes={row.id: row.name for row in conn.execute(_CLASS_NAMES)},
-    )
-    # A root with the first trait is no place for a consumer, so no consumer needs this trait.
-    same_traits = frozenset(
+    with refusing('--where is not valid: '):
+        query = request.with_ids(where, names.look_up(conn, where))
+    # A root with this trait is no place for a consumer, so no consumer needs the trait.
+    disabled = {found.disabled_trait} if found.disabled_trait else set[int]()
+    matching = (
         id_
-        for name, id_ in traits.items()
-        if id_ != disabled and any(fnmatch.fnmatchcase(name, glob) for glob in options.same_traits)
+        for id_, name in found.traits.items()
+        if any(fnmatch.fnmatchcase(name, glob) for glob in same_traits)
     )
-    conditions = Conditions(
-        root_required=with_ids.root_required,
-        root_forbidden=with_ids.root_forbidden | ({disabled} if disabled else set()),
-        where=with_ids.groups[0],
-        same_aggregates=options.same_aggregates,
-        same_traits=same_traits,
-    )
-    return result, conditions
+    query = dataclasses.replace(query, root_forbidden=query.root_forbidden | disabled)
+    return Trees(found, query, same_aggregates, frozenset(matching) - disabled)
 
 
 def roots_to_copy(
@@ -119,28 +114,8 @@ def roots_to_copy(
         .join(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == _PROVIDERS.c.id)
         .where(_ALLOCATIONS.c.consumer_id.in_(_spellings(uuids)))
     )
-    found = {
-        *(named.root_id for named in named_trees.find(conn, providers).values()),
-        *(conn.scalars(used) if uuids else ()),
-    }
-    return frozenset(root for root in found if root is not None)
-
-
-def pages_of_trees(
-    conn: sa.Connection, of: Cloud, roots: Sequence[int]
-) -> Iterator[dict[int, list[Consumer]]]:
-    """Yield root id -> the consumers with allocations from its tree, for all these roots, in pages.
-
-    :raises CannotProceedError: a consumer does not exist
-    """
-    for start in range(0, len(roots), _PAGE):
-        page = roots[start : start + _PAGE]
-        consumers: dict[int, list[Consumer]] = {root: [] for root in page}
-        for consumer in consumers_of_trees(conn, page):
-            for root in {of.root_of(one.provider_id) for one in consumer.allocations}:
-                if root in consumers:
-                    consumers[root].append(consumer)
-        yield consumers
+    named = (one.root_id for one in named_trees.find(conn, providers).values())
+    return frozenset(filter(None, [*named, *conn.scalars(used)]))
 
 
 def consumers_of_trees(conn: sa.Connection, roots: Collection[int]) -> list[Consumer]:
@@ -174,30 +149,12 @@ def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
 
     :param uuids: the UUIDs, or a SELECT that returns them
     """
-    query = (
-        sa.select(
-            _ALLOCATIONS.c.consumer_id,
-            _ALLOCATIONS.c.resource_provider_id,
-            _ALLOCATIONS.c.resource_class_id,
-            _ALLOCATIONS.c.used,
-            _CONSUMERS.c.uuid,
-            _TYPES.c.name,
-            _PROJECTS.c.external_id,
-            _USERS.c.external_id,
-            models.generation(_CONSUMERS),
-        )
-        .select_from(_ALLOCATIONS)
-        .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
-        .outerjoin(_TYPES, _TYPES.c.id == _CONSUMERS.c.consumer_type_id)
-        .outerjoin(_PROJECTS, _PROJECTS.c.id == _CONSUMERS.c.project_id)
-        .outerjoin(_USERS, _USERS.c.id == _CONSUMERS.c.user_id)
-        .where(_ALLOCATIONS.c.consumer_id.in_(uuids))
-    )
+    rows = conn.execute(_ALLOCATIONS_OF_CONSUMERS.where(_ALLOCATIONS.c.consumer_id.in_(uuids)))
     # PERF: a Counter for each consumer takes a tenth of the time of --each (2026-11).
     amounts: dict[tuple[Any, ...], dict[tuple[int, int], int]] = defaultdict(
         lambda: defaultdict(int)
     )
-    for given, provider_id, class_id, used, *consumer in conn.execute(query):
+    for given, provider_id, class_id, used, *consumer in rows:
         if consumer[0] is None:
             raise CannotProceedError(
                 f'The consumer {tables.printable(given)} of an allocation does not exist. Run '
@@ -205,9 +162,7 @@ def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
             )
         amounts[tuple(consumer)][provider_id, class_id] += used
     return [
-        Consumer._make(
-            (*consumer, tuple(Allocation(*key, used) for key, used in sorted(sums.items())))
-        )
+        Consumer._make((*consumer, dict(sorted(sums.items()))))
         for consumer, sums in amounts.items()
     ]
 
@@ -216,26 +171,31 @@ def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
 
 
 def each(
-    conn: sa.Connection, planner: Planner, roots: Sequence[int], progress: Progress
+    conn: sa.Connection, found: Trees, roots: Sequence[int], progress: Progress
 ) -> Iterator[Drain]:
     """Yield the result of each tree, drained from the present state, in the order of the roots.
 
     :param roots: the ids of the roots; none for all trees with allocations
     :raises CannotProceedError: a consumer does not exist
     """
-    drained = roots or list(planner.cloud.anchors)
+    drained = roots or list(found.anchors)
     with progress('Planning drains', len(drained)) as advance:
-        for page in pages_of_trees(conn, planner.cloud, drained):
-            for root, consumers in page.items():
-                if consumers or roots:
-                    yield planner.drain(consumers, frozenset({root}), len(drained) == 1)
+        for start in range(0, len(drained), _PAGE):
+            page: dict[int, list[Consumer]] = {id_: [] for id_ in drained[start : start + _PAGE]}
+            for consumer in consumers_of_trees(conn, page.keys()):
+                for root_id in {found.root_of(id_) for id_, _ in consumer.allocations}:
+                    if root_id in page:
+                        page[root_id].append(consumer)
+            for root_id, moving in page.items():
+                if moving or roots:
+                    yield report.drain(found, moving, frozenset({root_id}), len(drained) == 1)
                 advance(1)
 
 
-def all_trees(conn: sa.Connection, progress: Progress) -> list[Drain]:
+def all_trees(conn: sa.Connection, found: Cloud, progress: Progress) -> list[Drain]:
     """Return the result of each tree with allocations, without conditions.
 
+    :param found: all of the cloud, except for the usage of projects
     :raises CannotProceedError: a consumer does not exist
     """
-    planner = Planner(*cloud(conn, Options(), progress))
-    return list(each(conn, planner, (), progress))
+    return list(each(conn, trees(conn, found, parse_where('')), (), progress))

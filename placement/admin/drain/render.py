@@ -1,9 +1,7 @@
-"""Builds the JSON document and the text of the result."""
+"""Builds the text of the result: the verdict, the evidence, and the command to use next."""
 
 from collections.abc import Iterator, Mapping, Sequence
-import dataclasses
 import shlex
-from typing import Any
 
 from placement.admin import tables
 from placement.admin.drain.report import NOT_FOUND, NOWHERE, SUM, Drain
@@ -12,39 +10,10 @@ from placement.admin.drain.report import NOT_FOUND, NOWHERE, SUM, Drain
 LONGEST = 10
 _NUMBERS = ('Consumers', 'Placed')
 _REASONS = {
-    NOWHERE: 'A consumer has no place in any other tree, even if all others vanish.',
-    SUM: 'The free capacity of the other trees is too small.',
+    NOWHERE: ' A consumer has no place in any other tree, even if all others vanish.',
+    SUM: ' The free capacity of the other trees is too small.',
+    None: '',
 }
-
-
-def document(results: Sequence[Drain]) -> list[dict[str, Any]]:
-    """Return the JSON document, with one element for each drain."""
-    return list(map(_drain_document, results))
-
-
-def _drain_document(result: Drain) -> dict[str, Any]:
-    document = {
-        'trees': [dataclasses.asdict(tree) for tree in result.trees],
-        'verdict': result.verdict,
-        'reason': result.reason,
-        'consumers': result.consumers,
-        'placed': result.placed,
-        'missing': dict(result.missing),
-        # PERF: `dataclasses.asdict` would copy the amounts, of which consumers of one flavor share
-        # one object. With --each, a document can have a million consumers.
-        'unplaced': [
-            {
-                'consumer': one.consumer,
-                'type': one.type,
-                'resources': one.resources,
-                'nowhere': one.nowhere,
-            }
-            for one in result.unplaced
-        ],
-    }
-    if result.moves is not None:
-        document['moves'] = [move.document() for move in result.moves]
-    return document
 
 
 def text_of_each(results: Sequence[Drain], of_all: bool) -> str:
@@ -55,7 +24,13 @@ def text_of_each(results: Sequence[Drain], of_all: bool) -> str:
     """
     lines = [tables.paragraph(' '.join(_verdict_of_each(results, of_all)))]
     rows = [
-        (one.name, _verdict(one), one.consumers, one.placed, amounts(one.missing))
+        (
+            one.name,
+            f'{one.verdict}: {one.reason}' if one.reason else one.verdict,
+            one.consumers,
+            one.placed,
+            amounts(one.missing),
+        )
         for one in sorted(results, key=lambda one: one.is_pool)
         if not one.fits
     ]
@@ -72,8 +47,8 @@ def text(result: Drain, of_consumers: bool) -> str:
 
     :param of_consumers: whether consumers leave the trees where they are
     """
-    verdict = _verdict_of_consumers(result) if of_consumers else _verdict_of_trees(result)
-    return '\n'.join([tables.paragraph(verdict), *_tables(result)])
+    verdict = f'{_verdict(result, of_consumers)}.{_REASONS[result.reason]}'
+    return '\n'.join([tables.paragraph(verdict), *_evidence(result)])
 
 
 def next_command(results: Sequence[Drain], each: bool, options: Sequence[str]) -> str | None:
@@ -85,7 +60,7 @@ def next_command(results: Sequence[Drain], each: bool, options: Sequence[str]) -
     hosts = [one for one in results if not one.is_pool and not (each and one.fits)]
     if not hosts or (hosts[0].fits and '--assume' in options):
         return None
-    names = [tree.name or tree.uuid for tree in hosts[0].trees]
+    names = [tree['name'] or tree['uuid'] for tree in hosts[0].trees]
     if hosts[0].fits:
         words = ['openstack', 'compute', 'service', 'set', '--disable', names[0], 'nova-compute']
     else:
@@ -101,11 +76,13 @@ def migration(result: Drain) -> str | None:
     move = result.moves[0]
     return tables.printable(
         'openstack --os-compute-api-version 2.30 server migrate --live-migration --host '
-        f'{shlex.quote(move.to.name or move.to.uuid)} {move.consumer}'
+        f'{shlex.quote(move["to_name"] or move["to"])} {move["consumer"]}'
     )
 
 
-# The verdicts ---------------------------------------------------------------------
+def amounts(by_class: Mapping[str, int]) -> str:
+    """Return a list of amounts."""
+    return ', '.join(f'{amount} {tables.printable(name)}' for name, amount in by_class.items())
 
 
 def _verdict_of_each(results: Sequence[Drain], of_all: bool) -> Iterator[str]:
@@ -120,30 +97,28 @@ def _verdict_of_each(results: Sequence[Drain], of_all: bool) -> Iterator[str]:
     elif hosts:
         yield (
             f'{fitting:,} of {_count(len(hosts), "host")} can be drained; {hosts[0].name} '
-            f'lacks {_room(hosts[0])}.'
+            f'lacks {_lacking(hosts[0])}.'
         )
     if pools:
         fitting = sum(one.fits for one in pools)
         yield f'{fitting:,} of {_count(len(pools), "sharing provider")} can be drained.'
 
 
-def _verdict_of_trees(result: Drain) -> str:
+def _verdict(result: Drain, of_consumers: bool) -> str:
     name = result.name if len(result.trees) <= 3 else f'{len(result.trees)} trees'
     if result.fits:
-        return f'{name} can be drained: {_moving(result)}.'
-    if result.verdict == NOT_FOUND:
-        return f'No plan was found that drains {name}: no {_room(result)}.'
-    return f'{name} cannot be drained: no {_room(result)}. {_REASONS[result.reason or ""]}'
+        what = 'All consumers can move' if of_consumers else f'{name} can be drained'
+        return f'{what}: {_moving(result)}'
+    if of_consumers:
+        what = 'Not all consumers can move'
+    elif result.verdict == NOT_FOUND:
+        what = f'No plan was found that drains {name}'
+    else:
+        what = f'{name} cannot be drained'
+    return f'{what}: no {_lacking(result)}'
 
 
-def _verdict_of_consumers(result: Drain) -> str:
-    if result.fits:
-        return f'All consumers can move: {_moving(result)}.'
-    reason = f' {_REASONS[result.reason]}' if result.reason else ''
-    return f'Not all consumers can move: no {_room(result)}.{reason}'
-
-
-def _room(result: Drain) -> str:
+def _lacking(result: Drain) -> str:
     unplaced = result.consumers - result.placed
     return f'room for {unplaced:,} of {_consumers(result)} ({amounts(result.missing)})'
 
@@ -151,7 +126,7 @@ def _room(result: Drain) -> str:
 def _moving(result: Drain) -> str:
     if not result.consumers:
         return 'no consumer has to move'
-    targets = {move.to.uuid for move in result.moves or ()}
+    targets = {move['to'] for move in result.moves or ()}
     return f'{_consumers(result)}, to {_count(len(targets), "host")}'
 
 
@@ -163,38 +138,30 @@ def _count(number: int, noun: str) -> str:
     return f'{number:,} {noun}' if number == 1 else f'{number:,} {noun}s'
 
 
-# The evidence ---------------------------------------------------------------------
-
-
-def _tables(result: Drain) -> Iterator[str]:
-    rows = [
+def _evidence(result: Drain) -> Iterator[str]:
+    unplaced = [
         (
-            one.consumer,
-            one.type or 'unknown',
-            amounts(one.resources),
-            'nowhere' if one.nowhere else '',
+            one['consumer'],
+            one['type'] or 'unknown',
+            amounts(one['resources']),
+            'nowhere' if one['nowhere'] else '',
         )
         for one in result.unplaced[:LONGEST]
     ]
-    if rows:
-        yield ''
-        yield 'Without a place:'
-        yield tables.table(['Consumer', 'Type', 'Resources', 'Place'], rows)
-    if more := result.consumers - result.placed - len(rows):
+    if unplaced:
+        yield '\nWithout a place:'
+        yield tables.table(['Consumer', 'Type', 'Resources', 'Place'], unplaced)
+    if more := result.consumers - result.placed - len(unplaced):
         yield f'{_count(more, "more consumer")}: see --format json.'
     moves = [
-        (one.consumer, one.type or 'unknown', one.project or '-', one.to.name or one.to.uuid)
-        for one in result.moves or ()
+        (
+            move['consumer'],
+            move['body'].get('consumer_type', 'unknown'),
+            move['project'] or '-',
+            move['to_name'] or move['to'],
+        )
+        for move in result.moves or ()
     ]
     if moves:
         yield ''
         yield tables.table(['Consumer', 'Type', 'Project', 'To'], moves)
-
-
-def _verdict(result: Drain) -> str:
-    return f'{result.verdict}: {result.reason}' if result.reason else result.verdict
-
-
-def amounts(by_class: Mapping[str, int]) -> str:
-    """Return a list of amounts."""
-    return ', '.join(f'{amount} {tables.printable(name)}' for name, amount in by_class.items())

@@ -89,7 +89,7 @@ def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explan
     with reading.refusing(''):
         ids = names_of_queries.look_up(conn, named)
         query = request.with_ids(named, ids)
-    anchors = reading.anchors(conn, query, ids.sharing_id, False, progress)
+    anchors = reading.anchors(conn, query, ids.sharing_id, progress)
     names = {id_: name or '' for id_, name in conn.execute(_NAMES)}
     pairs = query_text.pairs(subject.text)
     every = conditions.conditions_of(pairs, subject.version, named)

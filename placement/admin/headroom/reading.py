@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from placement import exception
 from placement.admin import cloud, query_text
-from placement.admin.cloud import root_names as root_names
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import simulation
 from placement.admin.headroom.simulation import Simulation
@@ -108,13 +107,12 @@ def anchors(
     conn: sa.Connection,
     query: model.Query[int],
     sharing_id: int | None,
-    with_aggregates: bool,
     progress: Progress,
 ) -> list[model.Anchor]:
-    """Return all anchors of the cloud, page by page, for `drain` (see `pages.all_pages`)."""
+    """Return all anchors of the cloud, page by page, for `explain` (see `pages.all_pages`)."""
     found: list[model.Anchor] = []
     with progress('Reading provider trees') as advance:
-        for page in pages.all_pages(conn, query, sharing_id, with_aggregates):
+        for page in pages.all_pages(conn, query, sharing_id):
             found += page
             advance(len(page))
     return found

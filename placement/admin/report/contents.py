@@ -255,7 +255,7 @@ def read(
         projects=_projects(rows, found),
         findings=[known.in_values(finding) for finding in findings],
         headroom=_headroom(conn, queries, found, progress) if queries else [],
-        drains={one.trees[0].uuid: one for one in all_trees(conn, progress)}
+        drains={one.trees[0]['uuid']: one for one in all_trees(conn, found, progress)}
         if with_drains
         else None,
     )

@@ -96,9 +96,14 @@ class Case:
     def arguments(self) -> tuple[str, ...]:
         """The arguments of `placement-manage drain`."""
         what = ('--consumer', *self.moving) if self.moving else self.drained
+        return (*what, *self.options)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The conditions for the new trees."""
         patterns = ('--same-traits', ','.join(self.same_traits)) if self.same_traits else ()
         same = ('--same-aggregates',) if self.same_aggregates else ()
-        return (*what, '--where', self.where, *same, *patterns)
+        return ('--where', self.where, *same, *patterns)
 
 
 def case(seed: int, style: str | None = None) -> Case:
