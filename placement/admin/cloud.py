@@ -1,7 +1,8 @@
 """Reads the cloud: the provider trees, their names, and their usage.
 
-The report, the exporter, `headroom`, and `drain` read it. The number of statements does not depend
-on the size of the cloud. The caller provides a connection with one snapshot for all statements.
+The report, the exporter, `headroom`, `drain`, and `explain` read it. The number of statements does
+not depend on the size of the cloud. The caller provides a connection with one snapshot for all
+statements.
 """
 
 from collections import defaultdict
@@ -101,6 +102,10 @@ class Cloud:
         """The id of COMPUTE_STATUS_DISABLED; None if the trait does not exist."""
         return self._trait(os_traits.COMPUTE_STATUS_DISABLED)
 
+    def class_name(self, class_id: int) -> str:
+        """Return the name of a resource class, which can be missing in a damaged database."""
+        return self.classes.get(class_id, f'unknown class {class_id}')
+
     def _trait(self, name: str) -> int | None:
         return next((id_ for id_, one in self.traits.items() if one == name), None)
 
@@ -137,6 +142,11 @@ def providers(conn: sa.Connection, progress: Progress = silent) -> list[Provider
         found = pages.providers_of(conn.execute(_TREES))
         advance(len(found))
     return found
+
+
+def names(conn: sa.Connection) -> dict[int, str]:
+    """Return provider id -> name; empty if it is NULL."""
+    return {id_: name or '' for id_, name, _ in conn.execute(_NAMES)}
 
 
 def aggregates(conn: sa.Connection) -> dict[int, str]:

@@ -3,7 +3,8 @@
 The grammar is that of the API: the same functions split the query string and check its parameters.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+import contextlib
 import re
 
 from placement import exception, grammar, microversion
@@ -37,22 +38,28 @@ def of_request(request_id: str, log: Iterable[str]) -> list[tuple[str, str | Non
     return list(dict.fromkeys((query_string(text), version) for text, version in found if version))
 
 
+@contextlib.contextmanager
+def refusing(prefix: str = '') -> Iterator[None]:
+    """Raise CannotProceedError for a query that the API refuses.
+
+    The message is the sentence of the API.
+
+    :param prefix: what the message begins with
+    """
+    try:
+        yield
+    except exception.BadInput as error:
+        raise CannotProceedError(f'{prefix}{tables.printable(str(error))}') from error
+
+
 def parse(text: str, version: Version) -> model.Query[str]:
     """Return the query of a text.
 
     :param text: a query string, a path with a query string, or a URL. Each can be percent-encoded,
         as in the logs of Nova and of Placement
-    :raises CannotProceedError: the API refuses the query. The message is the sentence of the API
+    :raises exception.BadInput: the API refuses the query
     """
-    try:
-        return request.parse(pairs(text), version)
-    except exception.BadInput as error:
-        raise refusal(error) from error
-
-
-def refusal(error: exception.BadInput) -> CannotProceedError:
-    """Return the error of a command for a query that the API refuses with 400 Bad Request."""
-    return CannotProceedError(tables.printable(str(error)))
+    return request.parse(pairs(text), version)
 
 
 def pairs(text: str) -> list[tuple[str, str]]:

@@ -113,10 +113,10 @@ def _explain(config: cfg.ConfigOpts) -> int:
         result = explanation.explain(assumed.conn, subject, output.progress)
         missing = assumed.conn.scalar(unlisted.COUNT) or 0
     if arguments.format == output.JSON:
-        output.print_document(render.document(result) | assume.document(assumed))
+        output.print_document(result.document | assume.document(assumed))
     else:
         heading = assume.heading(assumed, known)
         command = render.next_command(result, arguments.assume)
         output.print_text(heading + render.text(known.in_values(result), command))
     output.notify(unlisted.notice(missing))
-    return CANDIDATES if result.candidates.count else NO_CANDIDATES
+    return CANDIDATES if result.document['candidates']['trees'] else NO_CANDIDATES

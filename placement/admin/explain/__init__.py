@@ -5,8 +5,8 @@
 | `conditions` | splits a query into conditions; builds the query without some of them |
 | `search` | finds the sets of conditions whose removal yields candidates |
 | `evidence` | counts where providers and trees are lost; finds the nearest trees |
-| `explanation` | runs these steps on one snapshot of the database |
-| `render` | builds the JSON document and the text of the result |
+| `explanation` | runs these steps on one snapshot of the database; builds the JSON document |
+| `render` | builds the text of the result |
 
 The terms anchor, slot and any-set are those of `placement.candidates.model`. The rules are those of
 `placement.candidates`: this package only selects which conditions a search has.

@@ -4,21 +4,18 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from placement.admin import query_text
+from placement.admin import cloud, query_text
 from placement.admin.explain import conditions, evidence, search
-from placement.admin.explain.evidence import Fact, GroupFunnel, Lack, RootFunnel
+from placement.admin.explain.evidence import Json, Lack
 from placement.admin.explain.search import Relaxation, Trees
-from placement.admin.headroom import reading
 from placement.admin.progress import Progress
 from placement.candidates import names as names_of_queries
 from placement.candidates import request
 from placement.candidates.selection import Budget
-from placement.db.sqlalchemy import models
 from placement.microversion import Version
 
 # The number of nearest trees that are compared, so that equal ones share a line.
 COMPARED = 1_000
-_NAMES = sa.select(models.resource_providers.c.id, models.resource_providers.c.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +34,27 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class NearTree:
-    """A tree, and the conditions that fail in it on their own."""
-
-    name: str
-    uuid: str
-    failures: tuple[Fact, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a query has no candidates.
 
-    :ivar candidates: the trees that have candidates for the query as it is
-    :ivar hosts: the names of these trees, in a list for each kind (see `evidence.equal_hosts`)
-    :ivar nested: below microversion 1.29, the trees that have candidates from 1.29 on; else None
-    :ivar conditions: the keys of all conditions
-    :ivar relaxations: the relaxations, and the sets whose search reached the search limit
+    :ivar document: the JSON document. `relaxations` has the sets whose search reached the search
+        limit, too
+    :ivar hosts: the names of the trees with candidates, in a list for each kind of host
     :ivar lack: the host that lacks the smallest part of an amount, and nothing else
-    :ivar pairs_omitted: whether pairs of conditions were not judged, because the query has too many
-        conditions
-    :ivar nearest: the trees in which the fewest conditions fail, and more for comparison
-    :ivar listed: the maximum number of nearest trees to list
+    :ivar by_condition: for each key, the roots in whose reach some provider satisfies the condition
+        alone, and those before it
+    :ivar nearest: the trees of the document, and more for comparison
     :ivar near: the number of trees in which as few conditions fail
+    :ivar listed: the maximum number of nearest trees to list
     """
 
-    query: str
-    microversion: str
-    candidates: Trees
+    document: Json
     hosts: list[list[str]]
-    nested: Trees | None
-    conditions: tuple[str, ...]
-    relaxations: tuple[Relaxation, ...]
     lack: Lack | None
-    pairs_omitted: bool
-    funnel: tuple[GroupFunnel, ...]
-    roots: RootFunnel
-    nearest: tuple[NearTree, ...]
-    listed: int
+    by_condition: list[tuple[str, int]]
+    nearest: list[Json]
     near: int
+    listed: int
 
 
 def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explanation:
@@ -85,44 +64,70 @@ def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explan
     :raises failure.CannotProceedError: the API refuses the query, or a class or trait of the query
         does not exist
     """
-    named = query_text.parse(subject.text, subject.version)
-    with reading.refusing(''):
+    with query_text.refusing():
+        named = query_text.parse(subject.text, subject.version)
         ids = names_of_queries.look_up(conn, named)
         query = request.with_ids(named, ids)
-    anchors = reading.anchors(conn, query, ids.sharing_id, progress)
-    names = {id_: name or '' for id_, name in conn.execute(_NAMES)}
+    providers = [
+        conditions.with_presence(one, query.classes) for one in cloud.providers(conn, progress)
+    ]
+    anchors = cloud.anchors(providers, ids.sharing_id, bool(query.same_subtrees))
+    names = cloud.names(conn)
     pairs = query_text.pairs(subject.text)
-    every = conditions.conditions_of(pairs, subject.version, named)
-    searched = search.search_of(every, ids, query.nested, anchors, progress)
+    every = conditions.conditions_of(pairs, subject.version, named, ids)
+    searched = search.search_of(every, query, anchors, progress)
     with progress('Searching candidates') as advance:
         candidates = searched.trees((), Budget(subject.max_steps), advance)
-    needs_relaxations = not (candidates.count or candidates.cut)
-    relaxations: tuple[Relaxation, ...] = ()
-    if needs_relaxations:
-        relaxations = tuple(searched.relaxations(subject.max_steps, progress))
-    near = evidence.nearest(searched, subject.nearest, names)
+    relaxations: list[Relaxation] = []
+    if nothing_fits := not (candidates.count or candidates.cut):
+        relaxations += searched.relaxations(subject.max_steps, progress)
+    found = _trees(candidates)
+    nearest, near = _nearest(searched, subject, names)
     by_id = {anchor.root.id: anchor for anchor in anchors}
-    fitting = [by_id[id_] for id_ in candidates.roots]
     return Explanation(
-        query=subject.text,
-        microversion=str(subject.version),
-        candidates=candidates,
-        hosts=evidence.equal_hosts(fitting, query.classes, names),
-        nested=None if query.nested else searched.trees((), Budget(subject.max_steps), nested=True),
-        conditions=tuple(condition.key for condition in every),
-        relaxations=relaxations,
-        lack=evidence.smallest_lack(searched, relaxations, by_id, names),
-        pairs_omitted=needs_relaxations and searched.omits_pairs(relaxations),
-        funnel=evidence.of_groups(query, named, anchors),
-        roots=evidence.of_roots(query, searched, candidates),
-        nearest=tuple(
-            NearTree(
-                names[anchor.root.id],
-                anchor.root.uuid,
-                evidence.facts(searched, failures, anchor, names),
-            )
-            for failures, anchor in near[: max(subject.nearest, COMPARED)]
-        ),
+        document={
+            'query': subject.text,
+            'microversion': str(subject.version),
+            'candidates': found,
+            **({} if query.nested else {'candidates_in_1.29': _nested(searched, subject)}),
+            'conditions': [{'key': condition.key} for condition in every],
+            'relaxations': list(map(_relaxation, relaxations)),
+            'pairs_omitted': nothing_fits and searched.omits_pairs(relaxations),
+            'funnel': [
+                *evidence.of_groups(query, named, anchors),
+                {'roots': evidence.of_roots(query, searched, found)},
+            ],
+            'nearest': nearest[: subject.nearest],
+        },
+        hosts=evidence.equal_hosts([by_id[id_] for id_ in candidates.roots], names),
+        lack=evidence.smallest_lack(relaxations, by_id, names),
+        by_condition=list(evidence.by_condition(searched)),
+        nearest=nearest,
+        near=near,
         listed=subject.nearest,
-        near=len(near),
     )
+
+
+def _nested(searched: search.Search, subject: Subject) -> Json:
+    return _trees(searched.trees((), Budget(subject.max_steps), nested=True))
+
+
+def _nearest(
+    searched: search.Search, subject: Subject, names: evidence.Names
+) -> tuple[list[Json], int]:
+    """Return the nearest trees to compare, and the number of all of them."""
+    near = evidence.nearest(searched, subject.nearest, names)
+    compared = near[: max(subject.nearest, COMPARED)]
+    trees = [evidence.near_tree(searched, failures, one, names) for failures, one in compared]
+    return trees, len(near)
+
+
+def _trees(trees: Trees) -> Json:
+    result: Json = {'trees': trees.count, 'more': trees.more}
+    return result | {'cut': True} if trees.cut else result
+
+
+def _relaxation(relaxation: Relaxation) -> Json:
+    keys = [condition.key for condition in relaxation.without]
+    trees = {'cut': True} if relaxation.trees.cut else _trees(relaxation.trees)
+    return {'without': keys, **trees}

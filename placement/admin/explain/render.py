@@ -1,22 +1,13 @@
-"""Builds the JSON document and the text of an explanation."""
+"""Builds the text of an explanation from its JSON document."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 import itertools
 import shlex
-from typing import Any
 
 from placement.admin import tables
-from placement.admin.explain.evidence import CHECKS, Fact, GroupFunnel, Lack
+from placement.admin.explain.evidence import CHECKS, Json
 from placement.admin.explain.explanation import Explanation
-from placement.admin.explain.search import (
-    MAX_CONDITIONS_FOR_PAIRS,
-    MAX_TREES,
-    Relaxation,
-    Trees,
-)
-
-Json = dict[str, Any]
+from placement.admin.explain.search import MAX_CONDITIONS_FOR_PAIRS, MAX_TREES
 
 # The text lists at most this number of sets of conditions whose search reached the search limit.
 _MAX_CUT = 10
@@ -34,52 +25,6 @@ _UNITS = {'MEMORY_MB': 'MB of memory', 'DISK_GB': 'GB of disk'}
 _LISTED = {'resources': 'inventory', 'required': 'trait', 'member_of': 'aggregate'}
 
 
-# JSON -------------------------------------------------------------------------
-
-
-def document(explanation: Explanation) -> Json:
-    """Return the JSON document of an explanation."""
-    result: Json = {
-        'query': explanation.query,
-        'microversion': explanation.microversion,
-        'candidates': _trees(explanation.candidates),
-    }
-    if explanation.nested:
-        result['candidates_in_1.29'] = _trees(explanation.nested)
-    return result | {
-        'conditions': [{'key': key} for key in explanation.conditions],
-        'relaxations': [_relaxation(relaxation) for relaxation in explanation.relaxations],
-        'pairs_omitted': explanation.pairs_omitted,
-        'funnel': [*map(asdict, explanation.funnel), _root_funnel(explanation)],
-        'nearest': list(map(asdict, explanation.nearest[: explanation.listed])),
-    }
-
-
-def _trees(trees: Trees) -> Json:
-    result: Json = {'trees': trees.count, 'more': trees.more}
-    return result | {'cut': True} if trees.cut else result
-
-
-def _relaxation(relaxation: Relaxation) -> Json:
-    result: Json = {'without': list(relaxation.keys)}
-    return result | ({'cut': True} if relaxation.trees.cut else _trees(relaxation.trees))
-
-
-def _root_funnel(explanation: Explanation) -> Json:
-    roots = explanation.roots
-    return {
-        'roots': {
-            'all': roots.total,
-            'root_required': roots.root_required,
-            'every_group_served': roots.served,
-            'candidates': _trees(roots.candidates),
-        }
-    }
-
-
-# Text -------------------------------------------------------------------------
-
-
 def text(explanation: Explanation, command: str | None) -> str:
     """Return the explanation for a terminal: the verdict, the evidence, and what to do next.
 
@@ -94,16 +39,17 @@ def next_command(explanation: Explanation, assumed: Sequence[str] = ()) -> str |
     :param assumed: the values of --assume
     """
     options = [word for change in assumed for word in ('--assume', change)]
-    if explanation.candidates.count:
-        version = ('--microversion', explanation.microversion)
-        return _command('headroom', explanation.query, *version, *options)
+    document = explanation.document
+    if document['candidates']['trees']:
+        version = ('--microversion', document['microversion'])
+        return _command('headroom', document['query'], *version, *options)
     if explanation.lack:
         return _command('drain', explanation.lack.host, *options)
     for tree in explanation.nearest[:1]:
-        for fact in tree.failures[:1]:
+        for failure in tree['failures'][:1]:
             for prefix, listed in _LISTED.items():
-                if fact.key.removeprefix('root_').startswith(prefix):
-                    return f'openstack resource provider {listed} list {tree.uuid}'
+                if failure['key'].removeprefix('root_').startswith(prefix):
+                    return f'openstack resource provider {listed} list {tree["uuid"]}'
     return None
 
 
@@ -112,79 +58,86 @@ def _command(*words: str) -> str:
 
 
 def _lines(explanation: Explanation, command: str | None) -> Iterator[str]:
-    found = [one for one in explanation.relaxations if not one.trees.cut]
-    cut = [one for one in explanation.relaxations if one.trees.cut]
+    document = explanation.document
+    # The sets with the most trees are first.
+    found = sorted(
+        (one for one in document['relaxations'] if 'cut' not in one), key=lambda one: -one['trees']
+    )
+    cut = [one for one in document['relaxations'] if 'cut' in one]
     yield tables.paragraph(' '.join(_verdict(explanation, found)))
     if cut:
         yield ''
         yield from _cut_lines(cut)
     if found:
         yield ''
-        rows = [(' and '.join(one.keys), _count(one.trees)) for one in _best_first(found)]
+        rows = [(' and '.join(one['without']), _count(one)) for one in found]
         yield tables.table(['Without', _WOULD_FIT], rows, numbers=[_WOULD_FIT])
-    if not explanation.candidates.count and explanation.nearest:
+    if not document['candidates']['trees'] and explanation.nearest:
         yield ''
         yield 'The hosts in which the fewest conditions fail:'
         yield from _nearest_lines(explanation)
-    yield ''
-    yield 'Hosts that remain after each condition:'
-    yield _roots_table(explanation)
-    yield ''
-    yield 'Providers that remain after each check:'
-    yield _funnel_table(explanation)
+    *funnel, of_roots = document['funnel']
+    rows = [
+        ('all hosts', f'{of_roots["roots"]["all"]:,}'),
+        *((key, f'{count:,}') for key, count in explanation.by_condition),
+        ('each group has a provider', f'{of_roots["roots"]["every_group_served"]:,}'),
+        ('all conditions together', _count(document['candidates'])),
+    ]
+    yield '\nHosts that remain after each condition:'
+    yield tables.table(['Condition', 'Hosts'], rows, numbers=['Hosts'])
+    yield '\nProviders that remain after each check:'
+    yield _funnel_table(funnel)
     if command:
-        yield ''
-        yield f'Next: {tables.printable(command)}'
+        yield f'\nNext: {tables.printable(command)}'
 
 
 # The verdict ------------------------------------------------------------------
 
 
-def _verdict(explanation: Explanation, found: Sequence[Relaxation]) -> Iterator[str]:
+def _verdict(explanation: Explanation, found: Sequence[Json]) -> Iterator[str]:
     """Yield the sentences of the verdict.
 
-    :param found: the relaxations
+    :param found: the relaxations, the best first
     """
-    candidates = explanation.candidates
-    yield _fits(candidates, explanation.hosts)
-    if explanation.nested:
-        yield f'From microversion 1.29 on: {_fits(explanation.nested, [])}'
-    if candidates.count or candidates.cut:
+    document = explanation.document
+    yield _fits(document['candidates'], explanation.hosts)
+    if 'candidates_in_1.29' in document:
+        yield f'From microversion 1.29 on: {_fits(document["candidates_in_1.29"], [])}'
+    if document['candidates']['trees'] or 'cut' in document['candidates']:
         return
     if found:
-        best = _best_first(found)[0]
-        without = ' and '.join(key.removeprefix('required:') for key in best.keys)
-        sentence = f'{_hosts(best.trees)} would fit without {without}'
+        without = ' and '.join(key.removeprefix('required:') for key in found[0]['without'])
+        lack = ''
         if explanation.lack:
-            sentence += f'; {_lack(explanation.lack)}'
-        yield f'{sentence}.'
-    elif explanation.pairs_omitted:
+            unit = _UNITS.get(explanation.lack.class_name, explanation.lack.class_name)
+            lack = f'; {explanation.lack.host} lacks {explanation.lack.amount:,} {unit}'
+        yield f'{_hosts(found[0])} would fit without {without}{lack}.'
+    elif document['pairs_omitted']:
         yield (
             'No single condition is the reason. Pairs of conditions are examined for at most '
-            f'{MAX_CONDITIONS_FOR_PAIRS} conditions; this query has {len(explanation.conditions)}.'
+            f'{MAX_CONDITIONS_FOR_PAIRS} conditions; this query has {len(document["conditions"])}.'
         )
-    elif not explanation.relaxations:
+    elif not document['relaxations']:
         yield 'No single condition is the reason, and no pair of conditions.'
 
 
-def _fits(trees: Trees, hosts: Sequence[Sequence[str]]) -> str:
-    if trees.cut and not trees.count:
-        return f'{_LIMIT}, so hosts may fit.'
-    if not trees.count:
-        return 'Nothing fits.'
-    verb = 'fits' if trees.count == 1 else 'fit'
-    named = f': {_kinds(hosts, trees.more)}' if hosts else '.'
+def _fits(trees: Json, hosts: Sequence[Sequence[str]]) -> str:
+    if not trees['trees']:
+        return f'{_LIMIT}, so hosts may fit.' if 'cut' in trees else 'Nothing fits.'
+    verb = 'fits' if trees['trees'] == 1 else 'fit'
+    named = f': {_kinds(hosts, trees["more"])}' if hosts else '.'
     return f'{_hosts(trees)} {verb}{named}'
 
 
-def _hosts(trees: Trees) -> str:
-    return f'{_count(trees)} {"host" if trees.count == 1 else "hosts"}'
+def _hosts(trees: Json) -> str:
+    return f'{_count(trees)} {"host" if trees["trees"] == 1 else "hosts"}'
 
 
-def _count(trees: Trees) -> str:
-    if trees.count >= MAX_TREES and trees.more:
+def _count(trees: Json) -> str:
+    count = trees['trees']
+    if count >= MAX_TREES and trees['more']:
         return f'More than {MAX_TREES:,}'
-    return f'At least {trees.count:,}' if trees.more else f'{trees.count:,}'
+    return f'At least {count:,}' if trees['more'] else f'{count:,}'
 
 
 def _kinds(hosts: Sequence[Sequence[str]], more: bool) -> str:
@@ -199,58 +152,36 @@ def _first(names: Sequence[str]) -> str:
     return names[0] + (f' ({len(names) - 1:,} more)' if len(names) > 1 else '')
 
 
-def _lack(lack: Lack) -> str:
-    unit = _UNITS.get(lack.class_name, lack.class_name)
-    return f'{lack.host} lacks {lack.amount:,} {unit}'
-
-
-def _best_first(found: Sequence[Relaxation]) -> list[Relaxation]:
-    return sorted(found, key=lambda one: -one.trees.count)
-
-
 # The evidence -----------------------------------------------------------------
 
 
-def _cut_lines(cut: Sequence[Relaxation]) -> Iterator[str]:
+def _cut_lines(cut: Sequence[Json]) -> Iterator[str]:
     yield tables.paragraph(f'{_LIMIT} without these conditions, so hosts may fit:')
     for relaxation in cut[:_MAX_CUT]:
-        yield tables.paragraph(' and '.join(relaxation.keys), _INDENT)
+        yield tables.paragraph(' and '.join(relaxation['without']), _INDENT)
     if len(cut) > _MAX_CUT:
         yield f'  and {len(cut) - _MAX_CUT} more, which --format json lists'
 
 
 def _nearest_lines(explanation: Explanation) -> Iterator[str]:
     """Yield a line for the trees in which the same conditions fail for the same reasons."""
-    equal: dict[tuple[Fact, ...], list[str]] = {}
+    equal: dict[tuple[str, ...], list[str]] = {}
     for tree in explanation.nearest:
-        equal.setdefault(tree.failures, []).append(tree.name)
-    for failures, names in itertools.islice(equal.items(), explanation.listed):
-        facts = '; '.join(fact.fact for fact in failures[:_MAX_FACTS])
-        if len(failures) > _MAX_FACTS:
-            facts += f'; and {len(failures) - _MAX_FACTS} more, which --format json lists'
-        facts = facts or 'each condition is satisfied, but not all together'
-        yield tables.paragraph(f'{_first(names)}: {facts}', _INDENT)
+        facts = tuple(failure['fact'] for failure in tree['failures'])
+        equal.setdefault(facts, []).append(tree['name'])
+    for facts, names in itertools.islice(equal.items(), explanation.listed):
+        listed = '; '.join(facts[:_MAX_FACTS])
+        if len(facts) > _MAX_FACTS:
+            listed += f'; and {len(facts) - _MAX_FACTS} more, which --format json lists'
+        listed = listed or 'each condition is satisfied, but not all together'
+        yield tables.paragraph(f'{_first(names)}: {listed}', _INDENT)
     if explanation.near > len(explanation.nearest):
         yield f'These are {len(explanation.nearest):,} of {explanation.near:,} such hosts.'
 
 
-def _roots_table(explanation: Explanation) -> str:
-    roots = explanation.roots
-    rows = [
-        ('all hosts', f'{roots.total:,}'),
-        *((key, f'{count:,}') for key, count in roots.by_condition),
-        ('each group has a provider', f'{roots.served:,}'),
-        ('all conditions together', _count(roots.candidates)),
-    ]
-    return tables.table(['Condition', 'Hosts'], rows, numbers=['Hosts'])
-
-
-def _funnel_table(explanation: Explanation) -> str:
+def _funnel_table(funnel: Sequence[Json]) -> str:
     """Return the table without the columns in which no provider is lost."""
-    rows = [
-        [_label(of_group), *(f'{of_group.providers[check]:,}' for check in CHECKS)]
-        for of_group in explanation.funnel
-    ]
+    rows = [[_label(one), *(f'{one["providers"][check]:,}' for check in CHECKS)] for one in funnel]
     kept = [
         number
         for number in range(len(CHECKS) + 1)
@@ -260,6 +191,7 @@ def _funnel_table(explanation: Explanation) -> str:
     return tables.table(titles, [[row[n] for n in kept] for row in rows], numbers=titles[1:])
 
 
-def _label(of_group: GroupFunnel) -> str:
-    amounts = ', '.join(f'{name}:{amount}' for name, amount in of_group.resources.items())
-    return f'group {of_group.group}: {amounts}'.rstrip(': ') if of_group.group else amounts
+def _label(of_group: Json) -> str:
+    group = of_group['group']
+    amounts = ', '.join(f'{name}:{amount}' for name, amount in of_group['resources'].items())
+    return f'group {group}: {amounts}'.rstrip(': ') if group else amounts

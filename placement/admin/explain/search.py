@@ -9,16 +9,16 @@ stands for the condition with the number n.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import functools
 import itertools
 import operator
+from typing import NamedTuple
 
-from placement import capacity
 from placement.admin.explain import conditions
-from placement.admin.explain.conditions import Condition, Conditions, Kind
+from placement.admin.explain.conditions import MEMBER_OF, REQUIRED, RESOURCES, Condition, Conditions
 from placement.admin.progress import Advance, Progress
-from placement.candidates import eligibility, model, request, solver
+from placement.candidates import eligibility, model, solver
 from placement.candidates.selection import Budget
 
 # Trees are counted up to this number.
@@ -30,14 +30,10 @@ MAX_CONDITIONS_FOR_PAIRS = 40
 # delay the others.
 _FIRST_SHARE = 10_000
 _GROWTH = 4
-# The conditions that every single provider satisfies.
-_OF_SEVERAL_PROVIDERS = (Kind.SAME_SUBTREE, Kind.GROUP_POLICY)
-# The conditions of the unsuffixed group that all of its providers must satisfy together.
-_COLLECTIVE = (Kind.RESOURCES, Kind.REQUIRED)
 
 Mask = int
 # Returns the providers of an anchor that satisfy a condition.
-_Check = Callable[[model.Anchor], Iterable[model.Provider]]
+Check = Callable[[model.Anchor], Iterable[model.Provider]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +51,7 @@ class Trees:
     roots: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Relaxation:
+class Relaxation(NamedTuple):
     """A set of conditions without which the query has candidates.
 
     The search of such a set may also have reached the search limit.
@@ -65,14 +60,8 @@ class Relaxation:
     without: tuple[Condition, ...]
     trees: Trees
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of the conditions."""
-        return tuple(condition.key for condition in self.without)
 
-
-@dataclass(frozen=True, slots=True)
-class Failures:
+class Failures(NamedTuple):
     """The conditions that fail in an anchor.
 
     :ivar alone: the conditions that no provider in reach satisfies
@@ -101,13 +90,11 @@ class Failures:
 class Search:
     """The search of a cloud without some of the conditions of a query.
 
-    :ivar ids: the ids of all names of the query
     :ivar nested: whether a candidate may use several providers of one tree
     :ivar failures: the anchors of the cloud, grouped by the conditions that fail in them
     """
 
     conditions: Conditions
-    ids: request.Ids
     nested: bool
     failures: dict[Failures, list[model.Anchor]]
 
@@ -137,18 +124,19 @@ class Search:
             return Trees(0)
         if limit.is_exceeded:
             return Trees(0, more=True, cut=True)
-        nested = self.nested if nested is None else nested
-        query = request.with_ids(conditions.query_of(self.conditions, relaxed, nested), self.ids)
-        prepared = model.PreparedQuery.of(conditions.with_presence(query), one_per_tree=not nested)
-        classes = {self.ids.classes[c.amount[0]] for c in relaxed if c.kind is Kind.RESOURCES}
-        anchors = [_with_presence(anchor, classes) for anchor in possible] if classes else possible
+        query = self._query(relaxed, self.nested if nested is None else nested)
+        prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
         found: list[int] = []
-        for anchor in _with_candidates(prepared, anchors, limit, advance):
+        for anchor in _with_candidates(prepared, possible, limit, advance):
             found.append(anchor.root.id)
             if len(found) > MAX_TREES:
                 return Trees(MAX_TREES, more=True, roots=tuple(found[:MAX_TREES]))
         exceeded = limit.is_exceeded
         return Trees(len(found), more=exceeded, cut=exceeded, roots=tuple(found))
+
+    def _query(self, relaxed: Collection[Condition], nested: bool) -> model.Query[int]:
+        parts = [one.relaxed if one in relaxed else one.part for one in self.conditions]
+        return conditions.query_of(parts, nested)
 
     def relaxations(self, max_steps: int, progress: Progress) -> Iterator[Relaxation]:
         """Yield the relaxations of a query that has no candidates.
@@ -189,8 +177,9 @@ class Search:
 
     def _judged(self, without: tuple[Condition, ...], limit: Budget) -> list[Relaxation]:
         """Return the set, if the query has candidates without it or if the search was cut."""
-        if not conditions.may_be_relaxed(without, self.conditions):
-            return []
+        groups = {condition.suffix for condition in self.conditions} - {None}
+        if len(self._query(without, self.nested).groups) < len(groups):
+            return []  # a group would not have any condition
         trees = self.trees(without, limit)
         return [Relaxation(without, trees)] if trees.count or trees.cut else []
 
@@ -221,42 +210,21 @@ def _with_candidates(
         share *= _GROWTH
 
 
-def _with_presence(anchor: model.Anchor, class_ids: Collection[int]) -> model.Anchor:
-    """Return the anchor with inventories that stand for the presence of those of some classes."""
-    inventories = {
-        class_id: model.ProviderInventory(
-            conditions.presence(class_id), capacity.MAX_INT, 0, 1, capacity.MAX_INT, 1, 1.0, 0
-        )
-        for class_id in class_ids
-    }
-
-    def changed(provider: model.Provider) -> model.Provider:
-        present = inventories.keys() & provider.inventories.keys()
-        if not present:
-            return provider
-        more = {conditions.presence(class_id): inventories[class_id] for class_id in present}
-        return provider._replace(inventories={**provider.inventories, **more})
-
-    return anchor._replace(
-        root=changed(anchor.root),
-        tree=tuple(map(changed, anchor.tree)),
-        sharing_providers=tuple(map(changed, anchor.sharing_providers)),
-    )
-
-
 # Checks of each condition -----------------------------------------------------
 
 
 def search_of(
     all_conditions: Conditions,
-    ids: request.Ids,
-    nested: bool,
+    query: model.Query[int],
     anchors: Collection[model.Anchor],
     progress: Progress,
 ) -> Search:
-    """Return the search of all anchors of a cloud."""
-    checks = [_check_of(condition, ids) for condition in all_conditions]
-    slots = list(_slots(all_conditions, ids))
+    """Return the search of all anchors of a cloud.
+
+    :param query: the query that has these conditions
+    """
+    checks = list(map(_check_of, all_conditions))
+    slots = [_slot_of(slot, all_conditions) for slot in model.slots_of(query)]
     always = _always_effective(all_conditions)
     grouped: dict[Failures, list[model.Anchor]] = {}
     with progress('Checking conditions', len(anchors)) as advance:
@@ -264,43 +232,52 @@ def search_of(
             failures = _failures(anchor, checks, slots, always)
             grouped.setdefault(failures, []).append(anchor)
             advance(1)
-    return Search(all_conditions, ids, nested, grouped)
+    return Search(all_conditions, query.nested, grouped)
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    """A slot: its classes, and the numbers of its conditions."""
+def check_of(group: model.Group[int]) -> Check:
+    """Return the function that returns the providers of an anchor that satisfy a group.
 
-    classes: tuple[int, ...]
-    numbers: tuple[int, ...]
+    It does not check the required traits of the unsuffixed group, which all of its providers
+    satisfy together.
+
+    :param group: if it is the unsuffixed group, it has at most one amount
+    """
+    if group.suffix or group.amounts:
+        slot = model.Slot(group, group.amounts)
+        return functools.partial(eligibility.eligible_providers, slot)
+    return functools.partial(eligibility.permitted_providers, group)
+
+
+def _check_of(condition: Condition) -> Check:
+    if condition.kind in conditions.OF_SEVERAL_PROVIDERS:
+        return lambda anchor: anchor.providers
+    query = condition.part
+    if not query.groups:
+        return lambda anchor: [anchor.root] if eligibility.is_anchor(anchor.root, query) else []
+    (group,) = query.groups
+    # As the only condition of a suffixed group, required traits are checked for each provider.
+    return check_of(replace(group, suffix=REQUIRED) if condition.kind == REQUIRED else group)
 
 
 def _failures(
-    anchor: model.Anchor, checks: Iterable[_Check], slots: Iterable[_Slot], always: Mask
+    anchor: model.Anchor,
+    checks: Iterable[Check],
+    slots: Iterable[tuple[frozenset[int], Mask]],
+    always: Mask,
 ) -> Failures:
     satisfying = [frozenset(provider.id for provider in check(anchor)) for check in checks]
-    alone = _mask(not ids for ids in satisfying)
-    of_slots = [_masks(slot, anchor, satisfying) for slot in slots]
-    return Failures(
-        alone=alone,
-        slots=tuple(map(_minimal, of_slots)),
-        effective=functools.reduce(operator.or_, itertools.chain(*of_slots), alone | always),
-    )
-
-
-def _masks(slot: _Slot, anchor: model.Anchor, satisfying: Sequence[frozenset[int]]) -> set[Mask]:
-    """Return the sets of conditions that fail for a provider with the inventories."""
-    return {
-        sum(1 << number for number in slot.numbers if provider.id not in satisfying[number])
+    failing = [
+        (provider.inventories.keys(), _mask(provider.id not in ids for ids in satisfying))
         for provider in anchor.providers
-        if all(class_id in provider.inventories for class_id in slot.classes)
-    }
-
-
-def _minimal(masks: set[Mask]) -> frozenset[Mask]:
-    """Return the masks of which no other mask is a subset."""
-    return frozenset(
-        mask for mask in masks if not any(other != mask and not other & ~mask for other in masks)
+    ]
+    alone = _mask(not ids for ids in satisfying)
+    of_slots = tuple(
+        frozenset(mask & of_slot for present, mask in failing if classes <= present)
+        for classes, of_slot in slots
+    )
+    return Failures(
+        alone, of_slots, functools.reduce(operator.or_, itertools.chain(*of_slots), alone | always)
     )
 
 
@@ -315,46 +292,22 @@ def _always_effective(all_conditions: Conditions) -> Mask:
     providers, and in the unsuffixed group, the expressions of member_of must be satisfied by the
     same provider, and the required traits by all providers together.
     """
-    requests = Counter(c.amount[0] for c in all_conditions if c.kind is Kind.RESOURCES)
+    requests = Counter(c.amount[0] for c in all_conditions if c.kind == RESOURCES)
     return _mask(
-        condition.kind in _OF_SEVERAL_PROVIDERS
-        or (condition.kind is Kind.RESOURCES and requests[condition.amount[0]] > 1)
-        or (condition.kind in (Kind.REQUIRED, Kind.MEMBER_OF) and not condition.suffix)
+        condition.kind in conditions.OF_SEVERAL_PROVIDERS
+        or (condition.kind == RESOURCES and requests[condition.amount[0]] > 1)
+        or (condition.kind in (REQUIRED, MEMBER_OF) and not condition.suffix)
         for condition in all_conditions
     )
 
 
-def _slots(all_conditions: Conditions, ids: request.Ids) -> Iterator[_Slot]:
-    by_suffix: dict[str, list[int]] = {}
-    for number, condition in enumerate(all_conditions):
-        if condition.suffix is not None:
-            by_suffix.setdefault(condition.suffix, []).append(number)
-    for suffix, numbers in by_suffix.items():
-        classes = {
-            number: ids.classes[all_conditions[number].amount[0]]
-            for number in numbers
-            if all_conditions[number].kind is Kind.RESOURCES
-        }
-        if suffix:
-            yield _Slot(tuple(classes.values()), tuple(numbers))
-            continue
-        others = [n for n in numbers if all_conditions[n].kind not in _COLLECTIVE]
-        for number, class_id in classes.items():
-            yield _Slot((class_id,), (number, *others))
-
-
-def _check_of(condition: Condition, ids: request.Ids) -> _Check:
-    if condition.kind in _OF_SEVERAL_PROVIDERS:
-        return lambda anchor: anchor.providers
-    query = request.with_ids(condition.part, ids)
-    if condition.suffix is None:
-        return lambda anchor: [anchor.root] if eligibility.is_anchor(anchor.root, query) else []
-    (group,) = query.groups
-    if not condition.suffix and condition.kind not in _COLLECTIVE:
-        return functools.partial(eligibility.permitted_providers, group)
-    slot = model.Slot(group, group.amounts)
-    return lambda anchor: [
-        provider
-        for provider in anchor.providers
-        if eligibility.satisfies_suffixed_group(provider, slot)
-    ]
+def _slot_of(slot: model.Slot, all_conditions: Sequence[Condition]) -> tuple[frozenset[int], Mask]:
+    """Return the classes of a slot, and its conditions."""
+    classes = frozenset(class_id for class_id, _ in slot.amounts)
+    collective = () if slot.suffixed else (REQUIRED,)
+    return classes, _mask(
+        condition.suffix == slot.group.suffix
+        and condition.kind not in collective
+        and (condition.kind != RESOURCES or condition.amount[0] in classes)
+        for condition in all_conditions
+    )

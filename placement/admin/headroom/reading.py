@@ -1,17 +1,16 @@
 """Parses the queries, and reads the provider trees that they need."""
 
 from collections.abc import Iterable, Iterator, Sequence
-import contextlib
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from placement import exception
 from placement.admin import cloud, query_text
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import simulation
 from placement.admin.headroom.simulation import Simulation
 from placement.admin.progress import Progress, silent
+from placement.admin.query_text import refusing as refusing
 from placement.candidates import model, names, pages, request
 from placement.microversion import Version
 
@@ -63,20 +62,6 @@ def parse_named(arguments: Iterable[str]) -> dict[str, model.Query[str]]:
 
 def _prefix(number: int, count: int) -> str:
     return f'Query {number} is not valid: ' if count > 1 else ''
-
-
-@contextlib.contextmanager
-def refusing(prefix: str) -> Iterator[None]:
-    """Raise CannotProceedError for a query that the API refuses.
-
-    :param prefix: what the message begins with
-    """
-    try:
-        yield
-    except exception.BadInput as error:
-        raise CannotProceedError(f'{prefix}{query_text.refusal(error)}') from error
-    except CannotProceedError as error:
-        raise CannotProceedError(f'{prefix}{error}') from error
 
 
 def read(
