@@ -266,9 +266,7 @@ def headroom(queries: Mapping[str, Query[str]]) -> dict[str, int]:
         return {}
     with engine.snapshot() as conn:
         found = reading.read(conn, list(queries.values()))
-    return {
-        name: simulation.fits for name, simulation in zip(queries, found.simulations(), strict=True)
-    }
+    return {one.query: one.fits for one in found.results(queries)}
 
 
 def drains() -> Drains:

@@ -2,24 +2,14 @@
 
 from collections.abc import Callable, Iterator
 import contextlib
-from typing import Protocol
 
 # Adds a number of completed items to the progress.
 Advance = Callable[[int], object]
 
-
-class Progress(Protocol):
-    """Starts to report the progress of one step of the work."""
-
-    def __call__(
-        self, label: str, total: int | None = None, /
-    ) -> contextlib.AbstractContextManager[Advance]:
-        """Return a context manager whose value the step calls with completed items.
-
-        :param label: what the step does, for example 'Reading providers'
-        :param total: the number of items of the step; None if it is not known
-        """
-        ...
+# Starts to report the progress of one step of the work. The arguments are what the step does, for
+# example 'Reading providers', and the number of its items, if it is known. The value of the context
+# manager is the function that the step calls with completed items.
+Progress = Callable[..., contextlib.AbstractContextManager[Advance]]
 
 
 @contextlib.contextmanager

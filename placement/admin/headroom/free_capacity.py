@@ -45,18 +45,12 @@ class FreeCapacity:
         if provider.id not in self._changed:
             return provider
         inventories = {
-            class_id: self._with_usage(inventory, (provider.id, class_id))
+            class_id: inventory
+            if (free := self._free.get((provider.id, class_id))) is None
+            else inventory._replace(used=capacity.free(free, inventory.capacity))
             for class_id, inventory in provider.inventories.items()
         }
         return provider._replace(inventories=inventories)
-
-    def _with_usage(
-        self, inventory: model.ProviderInventory, key: InventoryKey
-    ) -> model.ProviderInventory:
-        free = self._free.get(key)
-        if free is None:
-            return inventory
-        return inventory._replace(used=capacity.free(free, inventory.capacity))
 
     def fits(self, amounts: Amounts) -> bool:
         """Whether the claims so far leave enough of the inventories that they changed."""

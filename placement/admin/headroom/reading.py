@@ -1,13 +1,14 @@
 """Parses the queries, and reads the provider trees that they need."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from placement.admin import cloud, query_text
 from placement.admin.failure import CannotProceedError
-from placement.admin.headroom import simulation
+from placement.admin.headroom import result, simulation
+from placement.admin.headroom.result import Headroom
 from placement.admin.headroom.simulation import Simulation
 from placement.admin.progress import Progress, silent
 from placement.admin.query_text import refusing as refusing
@@ -30,6 +31,17 @@ class Cloud:
         """Yield the simulation of each query, from the same state."""
         for query in self.queries:
             yield simulation.of_query(query, self.anchors, self.sharing_id, progress)
+
+    def results(
+        self, named: Mapping[str, model.Query[str]], progress: Progress = silent
+    ) -> Iterator[Headroom]:
+        """Yield the result of each query.
+
+        :param named: the queries with names, by the name that the result has
+        """
+        simulations = self.simulations(progress)
+        for name, query, found in zip(named, self.queries, simulations, strict=True):
+            yield result.of(name, 'latest', found, named[name], query)
 
 
 def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:

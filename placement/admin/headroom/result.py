@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import shlex
-import textwrap
 from typing import Any, NamedTuple
 
 import orjson
@@ -110,15 +109,8 @@ def _class_names(named: model.Query[str], query: model.Query[int]) -> dict[int, 
 
 def document(results: Iterable[Headroom]) -> list[dict[str, Any]]:
     """Return the JSON document, with one element for each query."""
-    return [
-        {
-            'query': result.query,
-            'microversion': result.microversion,
-            'fits': result.fits,
-            'by': dict(result.by),
-        }
-        for result in results
-    ]
+    names = ('query', 'microversion', 'fits', 'by')
+    return [{name: getattr(result, name) for name in names} for result in results]
 
 
 def text(
@@ -137,13 +129,8 @@ def text(
 def _lines(results: Sequence[Headroom], by: str | None, names: Mapping[str, str]) -> Iterator[str]:
     if len(results) == 1:
         (result,) = results
-        sentences = f'{result.verdict[0].upper()}{result.verdict[1:]}. {result.reason}'
-        yield from textwrap.wrap(
-            tables.printable(sentences),
-            tables.width(),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        verdict = f'{result.verdict[0].upper()}{result.verdict[1:]}.'
+        yield tables.paragraph(f'{verdict} {result.reason}')
     else:
         rows = [(result.fits, result.limit or '', result.query) for result in results]
         yield tables.table(['Fits', 'Limit', 'Query'], rows, numbers=['Fits'])
@@ -162,13 +149,11 @@ def _lines(results: Sequence[Headroom], by: str | None, names: Mapping[str, str]
 def _details(result: Headroom, by: str, names: Mapping[str, str]) -> Iterator[str]:
     rows = [(names.get(uuid, ''), uuid, claims) for uuid, claims in result.by.items()]
     rows.sort(key=lambda row: (-row[2], row[0]))
-    titles = [_TITLES[by], 'UUID', 'Fits']
-    shown: list[tuple[object, ...]] = list(rows[:LONGEST])
-    if not any(name for name, *_ in rows):
-        titles, shown = [_TITLES[by], 'Fits'], [row[1:] for row in shown]
+    named = any(name for name, *_ in rows)
+    shown: list[tuple[object, ...]] = [row if named else row[1:] for row in rows[:LONGEST]]
+    titles = [_TITLES[by], 'UUID', 'Fits'] if named else [_TITLES[by], 'Fits']
     yield tables.table(titles, shown, numbers=['Fits'])
-    rest = [claims for *_, claims in rows[LONGEST:]]
-    if rest:
+    if rest := [claims for *_, claims in rows[LONGEST:]]:
         claims = f' with {sum(rest)} claims' if by == TREE else ''
         trees, are = (f'{by}s', 'are') if len(rest) > 1 else (by, 'is')
         yield f'{len(rest)} more {trees}{claims} {are} not listed.'
