@@ -88,6 +88,11 @@ def table(
     return str(result.get_string())
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number of things, for example `1 host` or `2,000 hosts`."""
+    return f'{number:,} {noun}' if number == 1 else f'{number:,} {noun}s'
+
+
 def printable(text: str) -> str:
     r"""Return the text with `\x1b` and similar in place of characters that are not printable.
 

@@ -27,7 +27,7 @@ from placement.admin import audit, cloud
 from placement.admin.cloud import Cloud, root_id
 from placement.admin.drain.reading import all_trees
 from placement.admin.drain.report import Drain
-from placement.admin.headroom import reading, result
+from placement.admin.headroom import reading
 from placement.admin.headroom.result import Headroom
 from placement.admin.names import Names
 from placement.admin.progress import Progress
@@ -62,62 +62,40 @@ _CONSUMERS_OF_PROVIDERS = (
 _NUMBER_OF_CONSUMERS = sa.select(sa.func.count()).select_from(_CONSUMERS)
 
 
-@dataclass(slots=True)
-class Total:
-    """The sums of inventories of one resource class, in units of the class.
+# Resource class id -> the sums of inventories (see `sums`).
+Totals = dict[int, Counter[str]]
 
-    :ivar inventories: the number of inventories
-    :ivar capacity: negative if more is reserved than the total
-    :ivar nominal: the capacity if nothing was reserved
-    :ivar free: the amount that claims can use: an inventory whose usage exceeds its capacity, and
-        an inventory of a disabled tree, count as 0
+
+def sums(inventory: ProviderInventory, disabled: bool) -> dict[str, int]:
+    """Return what an inventory adds to the sums of its class, in units of the class.
+
+    The `capacity` is negative if more is reserved than the total. It is `nominal` if nothing was
+    reserved. What claims can use is `free`: an inventory whose usage exceeds its capacity, and an
+    inventory of a disabled tree, count as 0.
+
+    :param disabled: whether the tree of the inventory is disabled
     """
-
-    inventories: int = 0
-    capacity: int = 0
-    used: int = 0
-    free: int = 0
-    reserved: int = 0
-    nominal: int = 0
-
-    def add(self, inventory: ProviderInventory, disabled: bool) -> None:
-        """Add an inventory.
-
-        :param disabled: whether the tree of the inventory is disabled
-        """
-        whole = capacity(inventory)
-        self.inventories += 1
-        self.capacity += whole
-        self.used += inventory.used
-        self.reserved += inventory.reserved
-        self.nominal += int(capacity_of(inventory.total, 0, inventory.allocation_ratio))
-        if not disabled:
-            self.free += max(0, whole - inventory.used)
-
-    def include(self, other: 'Total') -> None:
-        """Add the inventories of another sum."""
-        self.inventories += other.inventories
-        self.capacity += other.capacity
-        self.used += other.used
-        self.reserved += other.reserved
-        self.nominal += other.nominal
-        self.free += other.free
-
-    @property
-    def fullness(self) -> float | None:
-        """The usage divided by the capacity; None without capacity and usage."""
-        if self.capacity > 0:
-            return self.used / self.capacity
-        return float('inf') if self.used or self.capacity else None
-
-
-# Resource class id -> sums.
-Totals = dict[int, Total]
+    whole = capacity(inventory)
+    return {
+        'inventories': 1,
+        'capacity': whole,
+        'used': inventory.used,
+        'free': 0 if disabled else max(0, whole - inventory.used),
+        'reserved': inventory.reserved,
+        'nominal': int(capacity_of(inventory.total, 0, inventory.allocation_ratio)),
+    }
 
 
 def capacity(inventory: ProviderInventory) -> int:
     """Return the number of whole units; negative if more is reserved than the total."""
     return int(inventory.capacity)
+
+
+def _fullness(total: Mapping[str, int]) -> float | None:
+    """Return the usage divided by the capacity; None without capacity and usage."""
+    if total['capacity'] > 0:
+        return total['used'] / total['capacity']
+    return float('inf') if total['used'] or total['capacity'] else None
 
 
 class Consumer(NamedTuple):
@@ -150,6 +128,7 @@ class Tree:
     :ivar parents: for each provider, the position of its parent in `providers`; -1 for the root
     :ivar totals: resource class id -> the sums over the tree
     :ivar fullest: the id of the fullest class; None if no class has capacity or usage
+    :ivar fullness: the fullness of this class; -1 without such a class
     :ivar sharing: the sharing providers of other trees that are available to the tree
     """
 
@@ -158,15 +137,10 @@ class Tree:
     parents: Sequence[int]
     totals: Totals
     fullest: int | None
+    fullness: float
     disabled: bool
     is_pool: bool
     sharing: tuple[Provider, ...]
-
-    @property
-    def fullness(self) -> float:
-        """The fullness of the fullest class; -1 without such a class."""
-        fullness = None if self.fullest is None else self.totals[self.fullest].fullness
-        return -1.0 if fullness is None else fullness
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +173,6 @@ class Contents:
     findings: Sequence[audit.Finding]
     headroom: Sequence[Headroom]
     drains: Mapping[str, Drain] | None
-
-    def class_name(self, class_id: int) -> str:
-        """Return the name of a resource class, which can be missing in a damaged database."""
-        return _class_name(self.cloud, class_id)
-
-
-def _class_name(read: Cloud, class_id: int) -> str:
-    return read.classes.get(class_id, f'unknown class {class_id}')
 
 
 # Reading ----------------------------------------------------------------------
@@ -254,7 +220,7 @@ def read(
         number_of_consumers=conn.scalar(_NUMBER_OF_CONSUMERS) or 0,
         projects=_projects(rows, found),
         findings=[known.in_values(finding) for finding in findings],
-        headroom=_headroom(conn, queries, found, progress) if queries else [],
+        headroom=list(_headroom(conn, queries, found, progress)),
         drains={one.trees[0]['uuid']: one for one in all_trees(conn, found, progress)}
         if with_drains
         else None,
@@ -301,14 +267,11 @@ def _project(read: Cloud, project_id: int | None) -> str:
 
 def _headroom(
     conn: sa.Connection, queries: Mapping[str, Query[str]], read: Cloud, progress: Progress
-) -> list[Headroom]:
+) -> Iterable[Headroom]:
+    if not queries:
+        return ()
     found = reading.read(conn, list(queries.values()), progress, read.providers)
-    return [
-        result.of(name, 'latest', simulation, named, query)
-        for (name, named), query, simulation in zip(
-            queries.items(), found.queries, found.simulations(progress), strict=True
-        )
-    ]
+    return found.results(queries, progress)
 
 
 # Trees ------------------------------------------------------------------------
@@ -335,17 +298,12 @@ def trees(read: Cloud) -> list[Tree]:
         parents = [positions.get(one.parent_id or root.id, 0) for one in ordered[1:]]
         disabled = disabled_trait in root.traits
         totals = _totals(ordered, disabled)
+        fullest, fullness = _fullest(totals, read)
+        is_pool = sharing_trait in root.traits and cpus.isdisjoint(totals)
+        available = sharing.of_tree(id_, ordered)
+        parents = [-1, *parents]
         found.append(
-            Tree(
-                root,
-                ordered,
-                [-1, *parents],
-                totals,
-                _fullest(totals, read),
-                disabled,
-                sharing_trait in root.traits and cpus.isdisjoint(totals),
-                sharing.of_tree(id_, ordered),
-            )
+            Tree(root, ordered, parents, totals, fullest, fullness, disabled, is_pool, available)
         )
     return sorted(found, key=lambda tree: (-tree.fullness, read.names[tree.root.id]))
 
@@ -371,20 +329,24 @@ def _parents_first(
 
 
 def _totals(providers: Iterable[Provider], disabled: bool) -> Totals:
-    totals: Totals = {}
+    totals: Totals = defaultdict(Counter)
     for provider in providers:
         for class_id, inventory in provider.inventories.items():
-            if class_id not in totals:
-                totals[class_id] = Total()
-            totals[class_id].add(inventory, disabled)
+            totals[class_id].update(sums(inventory, disabled))
     return totals
 
 
-def _fullest(totals: Totals, read: Cloud) -> int | None:
-    """Return the class with the highest fullness; of several, the first one by name."""
+def _fullest(totals: Totals, read: Cloud) -> tuple[int | None, float]:
+    """Return the class with the highest fullness, and its fullness.
+
+    Of several classes, it is the first one by name.
+    """
     found = [
-        (-fullness, _class_name(read, class_id), class_id)
+        (-fullness, read.class_name(class_id), class_id)
         for class_id, total in totals.items()
-        if (fullness := total.fullness) is not None
+        if (fullness := _fullness(total)) is not None
     ]
-    return min(found)[2] if found else None
+    if not found:
+        return None, -1.0
+    fullness, _, class_id = min(found)
+    return class_id, -fullness

@@ -6,10 +6,10 @@ positions of classes, traits, aggregates, and providers in their lists replace t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import heapq
-from typing import Any, Generic, TypeVar
+import itertools
+from typing import Any, NamedTuple
 
 from placement.admin.drain.render import amounts
 from placement.admin.drain.report import IMPOSSIBLE, NOT_FOUND, Drain
@@ -17,13 +17,12 @@ from placement.admin.report.contents import (
     Consumer,
     Contents,
     Project,
-    Total,
     Totals,
     Tree,
     capacity,
+    sums,
 )
 from placement.admin.tables import printable
-from placement.candidates.model import ProviderInventory
 
 # The table and the map show at most this number of trees.
 TREES = 20_000
@@ -39,9 +38,26 @@ NEARLY_FULL = 0.9
 _SUMS = ('capacity', 'used', 'free', 'reserved', 'nominal')
 # The words for a drain that does not fit.
 _NOT_DRAINABLE = {IMPOSSIBLE: 'no', NOT_FOUND: 'no plan'}
+# The columns of providers, and those of inventories without the class, capacity, and usage.
+_PROVIDER = ('name', 'uuid', 'generation', 'parent', 'traits', 'aggregates', 'inventories')
+_INVENTORY = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 
-Value = TypeVar('Value', bound=Hashable)
 Document = dict[str, Any]
+# Value -> its position. A missing value gets the next position when it is read.
+Positions = defaultdict[Any, int]
+
+
+def _positions(values: Iterable[Any] = ()) -> Positions:
+    """Return the positions of values without repetitions."""
+    found: Positions = defaultdict(itertools.count().__next__)
+    for value in values:
+        found[value]  # adds the value
+    return found
+
+
+def _columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Document:
+    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(names)
+    return dict(zip(names, columns, strict=True))
 
 
 def _text(name: str) -> str:
@@ -49,50 +65,7 @@ def _text(name: str) -> str:
     return printable(name if name.strip() or not name else f"'{name}'")
 
 
-class _Positions(Generic[Value]):
-    """Assigns a position to each different value."""
-
-    def __init__(self) -> None:
-        self._positions: dict[Value, int] = {}
-
-    def __call__(self, value: Value) -> int:
-        return self._positions.setdefault(value, len(self._positions))
-
-    def values(self) -> list[Value]:
-        """Return the values in the order of their positions."""
-        return list(self._positions)
-
-
-class _Names:
-    """The names of one kind, with the position of each id in the list of names."""
-
-    def __init__(self, ids: Iterable[int], name_of: Callable[[int], str]) -> None:
-        self.names: list[str] = []
-        self._positions: dict[int, int] = {}
-        for id_ in ids:
-            self._positions[id_] = len(self.names)
-            self.names.append(_text(name_of(id_)))
-
-    def position(self, id_: int) -> int:
-        """Return the position of an id."""
-        return self._positions[id_]
-
-    def positions(self, ids: Iterable[int]) -> list[int]:
-        """Return the positions of ids, sorted by name."""
-        return sorted(map(self.position, ids), key=self.names.__getitem__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kinds:
-    """The names of resource classes, traits, and aggregates."""
-
-    classes: _Names
-    traits: _Names
-    aggregates: _Names
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """An aggregate or a trait with the number of its trees, or a project with its consumers."""
 
     name: str
@@ -102,40 +75,32 @@ class _Part:
 
 def build(shown: Contents) -> Document:
     """Return the document."""
-    sums = _sums(tree.totals for tree in shown.trees)
-    usages = [class_id for _, class_id, _ in shown.cloud.usage]
+    totals = _sum(tree.totals for tree in shown.trees)
+    classes = _positions([*sorted(totals), *(class_id for _, class_id, _ in shown.cloud.usage)])
     traits, aggregates = shown.cloud.traits, shown.cloud.aggregates
-    first = shown.trees[:TREES]
-    kinds = _Kinds(
-        _Names(dict.fromkeys([*sorted(sums), *usages]), shown.class_name),
-        _Names(_linked(first, 'traits'), lambda id_: traits.get(id_, f'unknown {id_}')),
-        _Names(_linked(first, 'aggregates'), lambda id_: aggregates.get(id_) or f'unknown {id_}'),
-    )
     return {
-        'classes': kinds.classes.names,
-        'main_classes': [kinds.classes.position(id_) for id_ in _main_classes(shown.trees)],
+        'classes': [_text(shown.cloud.class_name(class_id)) for class_id in classes],
+        'main_classes': [classes[class_id] for class_id in _main_classes(shown.trees)],
         'class_totals': {
-            name: [getattr(sums[id_], name) for id_ in sorted(sums)]
+            name: [totals[class_id][name] for class_id in sorted(totals)]
             for name in ('inventories', *_SUMS)
         },
-        'traits': kinds.traits.names,
-        'aggregates': kinds.aggregates.names,
-        **_providers(shown, first, kinds),
-        **_trees(shown, first, kinds),
+        **_providers(shown, classes),
+        **_trees(shown, classes),
         'parts': {
-            'aggregate': _links(shown.trees, 'aggregates', aggregates, kinds.classes),
-            'trait': _links(shown.trees, 'traits', traits, kinds.classes),
-            'project': _projects(shown.projects, sums, kinds.classes),
+            'aggregate': _links(shown.trees, 'aggregates', aggregates, classes),
+            'trait': _links(shown.trees, 'traits', traits, classes),
+            'project': _projects(shown.projects, totals, classes),
         },
     }
 
 
-def _sums(all_totals: Iterable[Totals]) -> Totals:
+def _sum(all_totals: Iterable[Totals]) -> Totals:
     """Return the sums of several trees."""
-    result: Totals = defaultdict(Total)
+    result: Totals = defaultdict(Counter)
     for totals in all_totals:
         for class_id, total in totals.items():
-            result[class_id].include(total)
+            result[class_id].update(total)
     return result
 
 
@@ -145,86 +110,86 @@ def _main_classes(trees: Iterable[Tree]) -> list[int]:
     return sorted(heapq.nsmallest(MAIN, counts, key=lambda class_id: (-counts[class_id], class_id)))
 
 
-def _linked(trees: Iterable[Tree], attribute: str) -> dict[int, None]:
-    """Return the traits or the aggregates of the providers of these trees, each of them once."""
-    sets = {getattr(provider, attribute) for tree in trees for provider in tree.providers}
-    return dict.fromkeys(id_ for ids in sets for id_ in ids)
-
-
-def _providers(shown: Contents, trees: Iterable[Tree], kinds: _Kinds) -> Document:
+def _providers(shown: Contents, classes: Positions) -> Document:
     """Return the columns of the providers in the order of the trees, and of their inventories."""
-    trait_sets: _Positions[frozenset[int]] = _Positions()
-    aggregate_sets: _Positions[frozenset[int]] = _Positions()
-    shapes: _Positions[ProviderInventory] = _Positions()
-    columns: dict[str, list[Any]] = {
-        name: []
-        for name in ('name', 'uuid', 'generation', 'parent', 'traits', 'aggregates', 'inventories')
-    }
-    shape, used = [], []
-    for tree in trees:
-        columns['parent'] += tree.parents
-        for provider in tree.providers:
-            columns['name'].append(_text(shown.cloud.names[provider.id]))
-            columns['uuid'].append(_text(provider.uuid))
-            columns['generation'].append(shown.cloud.generations[provider.id])
-            columns['traits'].append(trait_sets(provider.traits))
-            columns['aggregates'].append(aggregate_sets(provider.aggregates))
-            columns['inventories'].append(len(provider.inventories))
-            for inventory in provider.inventories.values():
-                shape.append(shapes(inventory._replace(used=0)))
-                used.append(inventory.used)
+    cloud, first = shown.cloud, shown.trees[:TREES]
+    trait_sets, aggregate_sets, shapes = _positions(), _positions(), _positions()
+    providers = [
+        (
+            _text(cloud.names[one.id]),
+            _text(one.uuid),
+            cloud.generations[one.id],
+            parent,
+            trait_sets[one.traits],
+            aggregate_sets[one.aggregates],
+            len(one.inventories),
+        )
+        for tree in first
+        for one, parent in zip(tree.providers, tree.parents, strict=True)
+    ]
+    inventories = [
+        (shapes[inventory._replace(used=0)], inventory.used)
+        for tree in first
+        for one in tree.providers
+        for inventory in one.inventories.values()
+    ]
+    columns_of_shapes = [
+        (classes[one.class_id], capacity(one), *(getattr(one, name) for name in _INVENTORY))
+        for one in shapes
+    ]
     return {
-        'providers': columns,
-        'inventories': {'shape': shape, 'used': used},
-        'trait_sets': [kinds.traits.positions(ids) for ids in trait_sets.values()],
-        'aggregate_sets': [kinds.aggregates.positions(ids) for ids in aggregate_sets.values()],
-        'shapes': _shapes(shapes.values(), kinds.classes),
+        'providers': _columns(_PROVIDER, providers),
+        'inventories': _columns(('shape', 'used'), inventories),
+        **_sets('trait', trait_sets, lambda id_: cloud.traits.get(id_)),
+        **_sets('aggregate', aggregate_sets, lambda id_: cloud.aggregates.get(id_)),
+        'shapes': _columns(('class', 'capacity', *_INVENTORY), columns_of_shapes),
     }
 
 
-def _shapes(shapes: Sequence[ProviderInventory], classes: _Names) -> Document:
-    """Return the columns of the different inventories, without their usage."""
-    names = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
+def _sets(
+    kind: str, sets: Iterable[frozenset[int]], name_of: Callable[[int], str | None]
+) -> Document:
+    """Return the names of all ids, and for each set the positions of its names, sorted by name."""
+    sets = list(sets)
+    positions = _positions(id_ for ids in sets for id_ in ids)
+    names = [_text(name_of(id_) or f'unknown {id_}') for id_ in positions]
     return {
-        'class': [classes.position(shape.class_id) for shape in shapes],
-        'capacity': [capacity(shape) for shape in shapes],
-        **{name: [getattr(shape, name) for shape in shapes] for name in names},
+        f'{kind}s': names,
+        f'{kind}_sets': [
+            sorted((positions[id_] for id_ in ids), key=names.__getitem__) for ids in sets
+        ],
     }
 
 
-def _trees(shown: Contents, first: Sequence[Tree], kinds: _Kinds) -> Document:
+def _trees(shown: Contents, classes: Positions) -> Document:
     """Return the columns of the first trees, and of the sharing providers available to them."""
-    positions = {
-        provider.id: position
-        for position, provider in enumerate(one for tree in first for one in tree.providers)
-    }
-    names, drains = shown.cloud.names, shown.drains
+    first, drains = shown.trees[:TREES], shown.drains
+    shown_at = _positions(one.id for tree in first for one in tree.providers)
     served = Counter(one.id for tree in shown.trees for one in tree.sharing)
-    providers: _Positions[int] = _Positions()
-    sets: _Positions[tuple[int, ...]] = _Positions()
-    sharing = [sets(tuple(providers(one.id) for one in tree.sharing)) for tree in first]
-    uuids = {one.id: one.uuid for tree in first for one in tree.sharing}
+    sharing, sets = _positions(), _positions()
+    trees = [
+        (
+            len(tree.providers),
+            len(shown.consumers.get(tree.root.id, ())),
+            -1 if tree.fullest is None else classes[tree.fullest],
+            sets[tuple(sharing[one.id, one.uuid] for one in tree.sharing)],
+            int(tree.disabled),
+        )
+        for tree in first
+    ]
+    # The position is -1 if the page does not show the provider.
+    providers = [
+        (_text(shown.cloud.names[id_]), _text(uuid), shown_at.get(id_, -1), served[id_])
+        for id_, uuid in sharing
+    ]
     return {
         'all_trees': len(shown.trees),
         'trees': {
-            'size': [len(tree.providers) for tree in first],
-            'consumers': [len(shown.consumers.get(tree.root.id, ())) for tree in first],
-            'fullest': [
-                -1 if tree.fullest is None else kinds.classes.position(tree.fullest)
-                for tree in first
-            ],
-            'sharing': sharing,
-            'disabled': [int(tree.disabled) for tree in first],
+            **_columns(('size', 'consumers', 'fullest', 'sharing', 'disabled'), trees),
             'drain': None if drains is None else [_drain(drains, tree) for tree in first],
         },
-        'sharing_sets': sets.values(),
-        'sharing_providers': {
-            'name': [_text(names[id_]) for id_ in providers.values()],
-            'uuid': [_text(uuids[id_]) for id_ in providers.values()],
-            # -1 if the page does not show the provider.
-            'position': [positions.get(id_, -1) for id_ in providers.values()],
-            'trees': [served[id_] for id_ in providers.values()],
-        },
+        'sharing_sets': list(sets),
+        'sharing_providers': _columns(('name', 'uuid', 'position', 'trees'), providers),
     }
 
 
@@ -243,28 +208,32 @@ def consumers(shown: Contents) -> Document:
 
     The page reads this document when it shows the first tree, because it can be large.
     """
-    types: _Positions[str] = _Positions()
-    projects: _Positions[str] = _Positions()
-    amounts: _Positions[tuple[tuple[str, int], ...]] = _Positions()
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ('size', 'name', 'type', 'project', 'amounts')
-    }
-    for tree in shown.trees[:TREES]:
-        largest = _largest(shown.consumers.get(tree.root.id, ()), tree.fullest)
-        columns['size'].append(len(largest))
-        for one in largest:
-            columns['name'].append(_text(one.name))
-            columns['type'].append(types(_text(one.type)))
-            columns['project'].append(projects(_text(one.project)))
-            named = [
-                (_text(shown.class_name(id_)), one.amounts[id_]) for id_ in sorted(one.amounts)
-            ]
-            columns['amounts'].append(amounts(tuple(named)))
+    types, projects, amount_sets = _positions(), _positions(), _positions()
+    of_trees = [
+        _largest(shown.consumers.get(tree.root.id, ()), tree.fullest)
+        for tree in shown.trees[:TREES]
+    ]
+    rows = [
+        (
+            _text(one.name),
+            types[_text(one.type)],
+            projects[_text(one.project)],
+            amount_sets[
+                tuple(
+                    (_text(shown.cloud.class_name(id_)), one.amounts[id_])
+                    for id_ in sorted(one.amounts)
+                )
+            ],
+        )
+        for of_tree in of_trees
+        for one in of_tree
+    ]
     return {
-        **columns,
-        'types': types.values(),
-        'projects': projects.values(),
-        'amount_sets': amounts.values(),
+        'size': list(map(len, of_trees)),
+        **_columns(('name', 'type', 'project', 'amounts'), rows),
+        'types': list(types),
+        'projects': list(projects),
+        'amount_sets': list(amount_sets),
     }
 
 
@@ -278,7 +247,7 @@ def _largest(found: Sequence[Consumer], class_id: int | None) -> list[Consumer]:
 
 
 def _links(
-    trees: Iterable[Tree], attribute: str, names: Mapping[int, str], classes: _Names
+    trees: Iterable[Tree], attribute: str, names: Mapping[int, str], classes: Positions
 ) -> Document:
     """Return the columns of aggregates or traits.
 
@@ -287,66 +256,60 @@ def _links(
     :param attribute: `aggregates` or `traits`
     """
     # PERF: many providers have the same links, so the sums are first formed by sets of links.
-    by_links: dict[frozenset[int], Totals] = defaultdict(lambda: defaultdict(Total))
+    by_links: dict[frozenset[int], Totals] = defaultdict(lambda: defaultdict(Counter))
     counts: Counter[int] = Counter()
     for tree in trees:
         of_root = of_tree = getattr(tree.root, attribute)
         for provider in tree.providers:
-            links = getattr(provider, attribute)
-            if not links <= of_root:
-                links |= of_root
-                of_tree |= links
-            else:
-                links = of_root
+            links = of_root | getattr(provider, attribute)
+            of_tree |= links
             totals = by_links[links]
             for class_id, inventory in provider.inventories.items():
-                totals[class_id].add(inventory, tree.disabled)
+                totals[class_id].update(sums(inventory, tree.disabled))
         counts.update(of_tree)
-    sums: dict[int, list[Totals]] = defaultdict(list)
+    of_links: dict[int, list[Totals]] = defaultdict(list)
     for links, totals in by_links.items():
         for link in links:
-            sums[link].append(totals)
+            of_links[link].append(totals)
     parts = [
-        _Part(names.get(link) or f'unknown {link}', count, _sums(sums[link]))
+        _Part(names.get(link) or f'unknown {link}', count, _sum(of_links[link]))
         for link, count in counts.items()
     ]
     first = heapq.nsmallest(LINKS, parts, key=lambda part: (-part.count, part.name))
     return _parts(first, len(parts), classes)
 
 
-def _projects(projects: Sequence[Project], sums: Totals, classes: _Names) -> Document:
+def _projects(projects: Sequence[Project], totals: Totals, classes: Positions) -> Document:
     """Return the columns of the projects that use the largest share of the capacity of a class."""
 
     def key(project: Project) -> tuple[float, str]:
         shares = [
-            used / sums[class_id].capacity
+            used / totals[class_id]['capacity']
             for class_id, used in project.usage.items()
-            if class_id in sums and sums[class_id].capacity
+            if class_id in totals and totals[class_id]['capacity']
         ]
         return -max(shares, default=0.0), project.name
 
     first = [
-        _Part(name, count, {class_id: Total(used=used) for class_id, used in usage.items()})
+        _Part(name, count, {class_id: Counter(used=used) for class_id, used in usage.items()})
         for name, count, usage in heapq.nsmallest(PROJECTS, projects, key=key)
     ]
     return _parts(first, len(projects), classes)
 
 
-def _parts(parts: Sequence[_Part], number: int, classes: _Names) -> Document:
+def _parts(parts: Sequence[_Part], number: int, classes: Positions) -> Document:
     """Return the columns of aggregates, traits, or projects, and of their sums by class.
 
     :param number: the number of all of them, including those that are not shown
     """
-    columns: dict[str, list[Any]] = {name: [] for name in ('part', 'class', *_SUMS)}
-    for position, part in enumerate(parts):
-        for class_id, total in part.totals.items():
-            columns['part'].append(position)
-            columns['class'].append(classes.position(class_id))
-            for name in _SUMS:
-                columns[name].append(getattr(total, name))
+    rows = [
+        (position, classes[class_id], *(total[name] for name in _SUMS))
+        for position, part in enumerate(parts)
+        for class_id, total in part.totals.items()
+    ]
     return {
         'all': number,
         'name': [_text(part.name) for part in parts],
         'count': [part.count for part in parts],
-        'totals': columns,
+        'totals': _columns(('part', 'class', *_SUMS), rows),
     }

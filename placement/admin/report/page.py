@@ -22,7 +22,7 @@ from placement.admin.progress import Progress
 from placement.admin.report import document
 from placement.admin.report.contents import Contents, Tree
 from placement.admin.report.document import TREES, Document
-from placement.admin.tables import printable
+from placement.admin.tables import count, printable
 
 _ASSETS = resources.files(__package__) / 'assets'
 _TEMPLATE, _STYLE = 'page.html.j2', 'style.css'
@@ -95,23 +95,19 @@ def verdict(shown: Contents) -> Iterator[Fact]:
     yield Fact(f'{_counted(nearly)} above 90 %', '#map', _NEARLY_FULL if nearly else None)
     if shown.drains is not None:
         hosts = [drain.fits for drain in shown.drains.values() if not drain.is_pool]
-        are = 'host' if len(hosts) == 1 else 'hosts'
-        text = f'{sum(hosts):,} of {len(hosts):,} {are} can be drained'
+        text = f'{sum(hosts):,} of {count(len(hosts), "host")} can be drained'
         yield Fact(text, '#providers')
     for one in shown.headroom:
         yield Fact(printable(one.verdict), '#headroom')
     found = sum(finding.count for finding in shown.findings)
-    yield Fact(f'{f"{found:,}" if found else "no"} finding{"" if found == 1 else "s"}', '#findings')
+    yield Fact(count(found, 'finding') if found else 'no findings', '#findings')
 
 
 def _counted(trees: Iterable[Tree]) -> str:
     """Return the numbers of hosts and pools."""
     pools = [tree.is_pool for tree in trees]
-    counts = {'host': pools.count(False), 'pool': pools.count(True)}
-    words = [
-        f'{count:,} {word}{"" if count == 1 else "s"}' for word, count in counts.items() if count
-    ]
-    return ' and '.join(words) or 'no host'
+    numbers = {'host': pools.count(False), 'pool': pools.count(True)}
+    return ' and '.join(count(n, noun) for noun, n in numbers.items() if n) or 'no host'
 
 
 def _asset(name: str) -> str:
@@ -120,7 +116,7 @@ def _asset(name: str) -> str:
 
 def _program() -> str:
     """Return all scripts as one function, so that they add nothing to the global scope."""
-    scripts = '\n'.join(_asset(name) for name in SCRIPTS)
+    scripts = '\n'.join(map(_asset, SCRIPTS))
     return f'(() => {{\n"use strict";\n{scripts}\n}})();\n'
 
 
@@ -167,7 +163,7 @@ def _printable_finding(finding: audit.Finding) -> dict[str, Any]:
         'meaning': _MEANINGS.get(finding.code, ''),
         'severity': finding.severity,
         'count': finding.count,
-        'titles': [printable(title) for title in titles],
+        'titles': list(map(printable, titles)),
         'rows': [[_cell(row.get(title)) for title in titles] for row in finding.rows],
     }
 
