@@ -100,17 +100,14 @@ def _explain(config: cfg.ConfigOpts) -> int:
     changes = assume.parse(arguments.assume)
     text, logged = _query(arguments.query, arguments.request)
     version = query_text.version(arguments.microversion or logged or 'latest')
-    subject = explanation.Subject(
-        text=text.strip(),
-        version=version,
-        max_steps=config.placement.max_candidate_search_steps,
-        nearest=arguments.nearest,
-    )
+    max_steps = config.placement.max_candidate_search_steps
     with (
         engine.snapshot() as source,
         apply.assumed(source, changes, output.progress) as assumed,
     ):
-        result = explanation.explain(assumed.conn, subject, output.progress)
+        result = explanation.explain(
+            assumed.conn, text.strip(), version, max_steps, arguments.nearest, output.progress
+        )
         missing = assumed.conn.scalar(unlisted.COUNT) or 0
     if arguments.format == output.JSON:
         output.print_document(result.document | assume.document(assumed))

@@ -19,21 +19,6 @@ COMPARED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What to explain.
-
-    :ivar text: the query as the operator wrote it
-    :ivar max_steps: the search limit; negative for no limit
-    :ivar nearest: the maximum number of nearest trees
-    """
-
-    text: str
-    version: Version
-    max_steps: int
-    nearest: int
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a query has no candidates.
 
@@ -57,15 +42,25 @@ class Explanation:
     listed: int
 
 
-def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explanation:
+def explain(
+    conn: sa.Connection,
+    text: str,
+    version: Version,
+    max_steps: int,
+    listed: int,
+    progress: Progress,
+) -> Explanation:
     """Return the explanation of a query.
 
     :param conn: a connection on which all statements read the same snapshot of the database
+    :param text: the query as the operator wrote it
+    :param max_steps: the search limit; negative for no limit
+    :param listed: the maximum number of nearest trees to list
     :raises failure.CannotProceedError: the API refuses the query, or a class or trait of the query
         does not exist
     """
     with query_text.refusing():
-        named = query_text.parse(subject.text, subject.version)
+        named = query_text.parse(text, version)
         ids = names_of_queries.look_up(conn, named)
         query = request.with_ids(named, ids)
     providers = [
@@ -73,23 +68,23 @@ def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explan
     ]
     anchors = cloud.anchors(providers, ids.sharing_id, bool(query.same_subtrees))
     names = cloud.names(conn)
-    pairs = query_text.pairs(subject.text)
-    every = conditions.conditions_of(pairs, subject.version, named, ids)
+    pairs = query_text.pairs(text)
+    every = conditions.conditions_of(pairs, version, named, ids)
     searched = search.search_of(every, query, anchors, progress)
     with progress('Searching candidates') as advance:
-        candidates = searched.trees((), Budget(subject.max_steps), advance)
+        candidates = searched.trees((), Budget(max_steps), advance)
     relaxations: list[Relaxation] = []
     if nothing_fits := not (candidates.count or candidates.cut):
-        relaxations += searched.relaxations(subject.max_steps, progress)
+        relaxations = searched.relaxations(max_steps, progress)
     found = _trees(candidates)
-    nearest, near = _nearest(searched, subject, names)
+    nearest, near = _nearest(searched, listed, names)
     by_id = {anchor.root.id: anchor for anchor in anchors}
     return Explanation(
         document={
-            'query': subject.text,
-            'microversion': str(subject.version),
+            'query': text,
+            'microversion': str(version),
             'candidates': found,
-            **({} if query.nested else {'candidates_in_1.29': _nested(searched, subject)}),
+            **({} if query.nested else {'candidates_in_1.29': _nested(searched, max_steps)}),
             'conditions': [{'key': condition.key} for condition in every],
             'relaxations': list(map(_relaxation, relaxations)),
             'pairs_omitted': nothing_fits and searched.omits_pairs(relaxations),
@@ -97,27 +92,25 @@ def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explan
                 *evidence.of_groups(query, named, anchors),
                 {'roots': evidence.of_roots(query, searched, found)},
             ],
-            'nearest': nearest[: subject.nearest],
+            'nearest': nearest[:listed],
         },
         hosts=evidence.equal_hosts([by_id[id_] for id_ in candidates.roots], names),
         lack=evidence.smallest_lack(relaxations, by_id, names),
         by_condition=list(evidence.by_condition(searched)),
         nearest=nearest,
         near=near,
-        listed=subject.nearest,
+        listed=listed,
     )
 
 
-def _nested(searched: search.Search, subject: Subject) -> Json:
-    return _trees(searched.trees((), Budget(subject.max_steps), nested=True))
+def _nested(searched: search.Search, max_steps: int) -> Json:
+    return _trees(searched.trees((), Budget(max_steps), nested=True))
 
 
-def _nearest(
-    searched: search.Search, subject: Subject, names: evidence.Names
-) -> tuple[list[Json], int]:
+def _nearest(searched: search.Search, listed: int, names: evidence.Names) -> tuple[list[Json], int]:
     """Return the nearest trees to compare, and the number of all of them."""
-    near = evidence.nearest(searched, subject.nearest, names)
-    compared = near[: max(subject.nearest, COMPARED)]
+    near = evidence.nearest(searched, listed, names)
+    compared = near[: max(listed, COMPARED)]
     trees = [evidence.near_tree(searched, failures, one, names) for failures, one in compared]
     return trees, len(near)
 

@@ -138,8 +138,8 @@ class Search:
         parts = [one.relaxed if one in relaxed else one.part for one in self.conditions]
         return conditions.query_of(parts, nested)
 
-    def relaxations(self, max_steps: int, progress: Progress) -> Iterator[Relaxation]:
-        """Yield the relaxations of a query that has no candidates.
+    def relaxations(self, max_steps: int, progress: Progress) -> list[Relaxation]:
+        """Return the relaxations of a query that has no candidates.
 
         :param max_steps: the search limit of each condition, and of all pairs together
         """
@@ -148,32 +148,26 @@ class Search:
             for condition in self.conditions:
                 singles += self._judged((condition,), Budget(max_steps))
                 advance(1)
-        yield from singles
-        if not self.omits_pairs(singles) and all(one.trees.cut for one in singles):
-            yield from self._pairs({one.without[0] for one in singles}, Budget(max_steps), progress)
+        # Without these conditions, there may be candidates, because the search was cut.
+        undecided = {one.without[0] for one in singles if one.trees.cut}
+        if len(undecided) < len(singles) or self.omits_pairs(singles):
+            return singles
+        pairs = list(itertools.combinations(self.conditions, 2))
+        found, limit = singles, Budget(max_steps)
+        with progress('Leaving out two conditions', len(pairs)) as advance:
+            for pair in pairs:
+                if undecided.isdisjoint(pair):
+                    found += self._judged(pair, limit)
+                else:
+                    found.append(Relaxation(pair, Trees(0, cut=True)))
+                advance(1)
+        return found
 
     def omits_pairs(self, found: Iterable[Relaxation]) -> bool:
         """Whether pairs are needed, but not judged, because the query has too many conditions."""
         return len(self.conditions) > MAX_CONDITIONS_FOR_PAIRS and all(
             one.trees.cut for one in found
         )
-
-    def _pairs(
-        self, undecided: set[Condition], limit: Budget, progress: Progress
-    ) -> Iterator[Relaxation]:
-        """Yield the relaxations of two conditions.
-
-        :param undecided: the conditions without which there may be candidates, because the search
-            was cut
-        """
-        pairs = list(itertools.combinations(self.conditions, 2))
-        with progress('Leaving out two conditions', len(pairs)) as advance:
-            for pair in pairs:
-                if not undecided.isdisjoint(pair):
-                    yield Relaxation(pair, Trees(0, cut=True))
-                else:
-                    yield from self._judged(pair, limit)
-                advance(1)
 
     def _judged(self, without: tuple[Condition, ...], limit: Budget) -> list[Relaxation]:
         """Return the set, if the query has candidates without it or if the search was cut."""

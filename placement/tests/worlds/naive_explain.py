@@ -1,19 +1,22 @@
 """A simple, slow explanation, which defines what `placement.admin.explain` has to find.
 
-It evaluates every set of conditions for every combination of providers, as the contract states
-the rules. It uses the query string and the providers of a world, but no code of the package.
+It evaluates every set of conditions with the definition of candidates (`naive`). It uses the query
+string and the providers of a world, but no code of the package.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 import itertools
 from typing import Any, NamedTuple
 
 from placement import microversion
+from placement.candidates import model
 from placement.microversion import Version
 from placement.tests import worlds
+from placement.tests.worlds import naive
+from placement.tests.worlds.naive_headroom import with_providers
 
-Host = worlds.Host
-Failures = dict[str, frozenset[str]]
+# The class with this id less that of a class stands for the presence of an inventory of it.
+_PRESENCE = -1
 
 
 class Condition(NamedTuple):
@@ -90,231 +93,139 @@ _SPLIT: dict[str, Callable[[str, str], Iterator[Condition]]] = {
 }
 
 
+Conditions = Collection[Condition]
+
+
 class Cloud:
-    """A world, and what is derived from it."""
+    """A world, and what the conditions of a query find in it."""
 
-    def __init__(self, world: worlds.World) -> None:
-        self.hosts = {host.name: host for host in world.hosts}
-        self.names = world.names
+    def __init__(self, world: worlds.World, every: Conditions, nested: bool) -> None:
+        self.every = every
+        self.nested = nested
+        self.anchors = [with_providers(anchor, _with_presence) for anchor in world.anchors]
+        self._ids = world.ids
 
-    def ancestors(self, host: Host) -> list[str]:
-        """Return the names of the provider and of its ancestors."""
-        return [host.name] + (self.ancestors(self.hosts[host.parent]) if host.parent else [])
+    def trees(self, relaxed: Conditions = (), nested: bool | None = None) -> int:
+        """Return the number of roots that have candidates without some conditions."""
+        query = self._query(relaxed, self.nested if nested is None else nested)
+        return sum(any(naive.solve(query, anchor)) for anchor in self.anchors)
 
-    def root(self, host: Host) -> Host:
-        return self.hosts[self.ancestors(host)[-1]]
-
-    @property
-    def roots(self) -> list[Host]:
-        return [host for host in self.hosts.values() if host.parent is None]
-
-    def reach(self, root: Host) -> list[Host]:
-        """Return the providers of the tree, and the sharing providers linked with it."""
-        tree = [host for host in self.hosts.values() if self.root(host) is root]
-        aggregates = {a for host in tree for a in host.aggregates}
-        return tree + [
-            host
-            for host in self.hosts.values()
-            if host not in tree and 'SHARE' in host.traits and aggregates & set(host.aggregates)
-        ]
-
-    def meets(self, condition: Condition, host: Host, root: Host) -> bool:
-        """Whether a provider satisfies a condition alone, in a candidate of this root."""
-        own = self.root(host) is root
-        kind, values, unsuffixed = condition.kind, condition.values, not condition.suffix
-        traits = {worlds.trait(t) for t in host.traits}
-        aggregates = {worlds.uuid_of(a) for a in host.aggregates}
-        of_root = {worlds.uuid_of(a) for a in root.aggregates}
-        if kind == 'resources':
-            return stage(host.inventories.get(values[0]), condition.amount) == 4
-        if kind == 'required':
-            return bool(traits & set(values))
-        if kind == 'forbidden':
-            return not traits & set(values)
-        if kind == 'in_tree':
-            tree = self.root(self.hosts[self.names[values[0]]]) if values[0] in self.names else None
-            return self.root(host) is tree and (own or not unsuffixed)
-        if kind == 'member_of':
-            return bool(aggregates & set(values) or (unsuffixed and own and of_root & set(values)))
-        if kind == 'not_member_of':
-            return not (aggregates & set(values) or (unsuffixed and of_root & set(values)))
-        return True
-
-    def fails_alone(self, condition: Condition, root: Host) -> bool:
-        """Whether no provider in reach of a root satisfies the condition."""
-        if condition.key.startswith('root_required'):
-            return not self.meets(condition, root, root)
-        return not any(self.meets(condition, host, root) for host in self.reach(root))
-
-    def has_candidate(
-        self, every: list[Condition], relaxed: Collection[str], root: Host, nested: bool
-    ) -> bool:
-        """Whether a root has a candidate without some conditions."""
-        kept = [c for c in every if c.key not in relaxed]
-        if any(not self.meets(c, root, root) for c in kept if c.key.startswith('root_required')):
-            return False
-        slots = [
-            (suffix, amounts, self.options(every, relaxed, suffix, amounts, root))
-            for suffix, amounts in _slots(every, relaxed)
-        ]
-        return any(
-            self._is_candidate(kept, list(zip(slots, chosen, strict=True)), nested)
-            for chosen in itertools.product(*(options for *_, options in slots))
+    def _query(self, relaxed: Conditions, nested: bool) -> model.Query[int]:
+        kept = [c for c in self.every if c not in relaxed]
+        of_query = [c for c in kept if c.suffix is None]
+        suffixes = {c.suffix for c in self.every if c.suffix is not None}
+        return model.Query(
+            tuple(self._group(suffix, kept, relaxed) for suffix in suffixes),
+            isolate=any(c.kind == 'group_policy' for c in of_query),
+            root_required=self._traits(of_query, 'required'),
+            root_forbidden=self._traits(of_query, 'forbidden'),
+            same_subtrees=tuple(frozenset(c.values) for c in of_query if c.kind == 'same_subtree'),
+            nested=nested,
         )
 
-    def options(
-        self,
-        every: list[Condition],
-        relaxed: Collection[str],
-        suffix: str,
-        amounts: dict[str, int],
-        root: Host,
-    ) -> list[Host]:
-        of_group = [
-            c
-            for c in every
-            if c.suffix == suffix
-            and c.key not in relaxed
-            and c.kind != 'resources'
-            and (suffix or c.kind != 'required')
-        ]
-        return [
-            host
-            for host in self.reach(root)
-            if all(
-                name in host.inventories and (n == 0 or stage(host.inventories[name], n) == 4)
-                for name, n in amounts.items()
-            )
-            and self.meets_together(of_group, host, root)
-        ]
+    def _traits(self, conditions: Conditions, kind: str) -> frozenset[int]:
+        names = (name for c in conditions if c.kind == kind for name in c.values)
+        return frozenset(map(self._ids.traits.__getitem__, names))
 
-    def meets_together(self, of_group: list[Condition], host: Host, root: Host) -> bool:
-        """Whether a provider satisfies all conditions of a group.
+    def _group(
+        self, suffix: str, conditions: Conditions, relaxed: Conditions = ()
+    ) -> model.Group[int]:
+        """Return the request group with those of the conditions that are its own."""
+        own = [c for c in conditions if c.suffix == suffix]
+        classes, ids = self._ids.classes, self._ids
+        amounts = [(classes[c.values[0]], c.amount) for c in own if c.kind == 'resources']
+        present = [c for c in relaxed if c.suffix == suffix and c.kind == 'resources']
+        in_trees = [c.values[0] for c in own if c.kind == 'in_tree']
 
-        Either the provider or its root must be in the aggregates of all expressions of the
-        unsuffixed group.
-        """
-        members = [c for c in of_group if c.kind == 'member_of' and not c.suffix]
-        if members:
-            hosts = [host, root] if self.root(host) is root else [host]
-            if not any(
-                all({worlds.uuid_of(a) for a in h.aggregates} & set(c.values) for c in members)
-                for h in hosts
-            ):
-                return False
-        return all(self.meets(c, host, root) for c in of_group if c not in members)
+        def aggregates(condition: Condition) -> frozenset[int]:
+            return frozenset(ids.aggregates[v] for v in condition.values if v in ids.aggregates)
 
-    def _is_candidate(
-        self, kept: list[Condition], bound: list[tuple[Any, Host]], nested: bool
-    ) -> bool:
-        together = {worlds.trait(t) for (suffix, *_), h in bound if not suffix for t in h.traits}
-        if any(
-            not together & set(c.values) for c in kept if c.kind == 'required' and c.suffix == ''
-        ):
-            return False
-        suffixed = [host.name for (suffix, *_), host in bound if suffix]
-        if any(c.kind == 'group_policy' for c in kept) and len(set(suffixed)) < len(suffixed):
-            return False
-        for c in kept:
-            if c.kind == 'same_subtree':
-                chosen = {host.name: host for (suffix, *_), host in bound if suffix in c.values}
-                paths = [self.ancestors(host) for host in chosen.values()]
-                if not any(all(name in path for path in paths) for name in chosen):
-                    return False
-        if not nested:
-            used = {h.name: self.root(h).name for (_, amounts, _), h in bound if amounts}
-            if len(set(used.values())) < len(used):
-                return False
-        return _fits(bound)
+        return model.Group(
+            suffix,
+            (*amounts, *((_PRESENCE - classes[c.values[0]], 1) for c in present)),
+            required=tuple(self._traits([c], 'required') for c in own if c.kind == 'required'),
+            forbidden=self._traits(own, 'forbidden'),
+            member_of=tuple(aggregates(c) for c in own if c.kind == 'member_of'),
+            forbidden_aggregates=frozenset().union(
+                *(aggregates(c) for c in own if c.kind == 'not_member_of')
+            ),
+            in_tree=ids.roots.get(in_trees[0], model.NO_SUCH_ROOT) if in_trees else None,
+        )
 
+    def relaxations(self) -> dict[frozenset[str], int]:
+        """Return the relaxations with their numbers of trees."""
+        if self.trees():
+            return {}
+        for size in (1, 2):
+            found = {
+                frozenset(c.key for c in relaxed): count
+                for relaxed in itertools.combinations(self.every, size)
+                if self._is_allowed(relaxed) and (count := self.trees(relaxed))
+            }
+            if found:
+                return found
+        return {}
 
-def _slots(
-    every: list[Condition], relaxed: Collection[str]
-) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield the suffix and the amounts of each slot. A relaxed amount is 0."""
-    for suffix in dict.fromkeys(c.suffix for c in every if c.suffix is not None):
-        amounts = {
-            c.values[0]: 0 if c.key in relaxed else c.amount
-            for c in every
-            if c.suffix == suffix and c.kind == 'resources'
-        }
-        if suffix:
-            yield suffix, amounts
-        else:
-            yield from ((suffix, {name: n}) for name, n in amounts.items())
+    def _is_allowed(self, relaxed: Conditions) -> bool:
+        """Whether each group keeps a condition or a class."""
+        kept = {c.suffix for c in self.every if c not in relaxed or c.kind == 'resources'}
+        return all(c.suffix in kept for c in self.every if c.suffix is not None)
 
+    def failures(self, anchor: model.Anchor) -> set[str]:
+        """Return the keys of the conditions that no provider in reach of a root satisfies."""
+        return {c.key for c in self.every if not self._is_satisfied(c, anchor)}
 
-def _fits(bound: list[tuple[Any, Host]]) -> bool:
-    sums: dict[tuple[str, str], int] = {}
-    hosts = {host.name: host for _, host in bound}
-    for (_, amounts, _), host in bound:
-        for name, n in amounts.items():
-            sums[host.name, name] = sums.get((host.name, name), 0) + n
-    return all(
-        hosts[host].inventories[name]['used'] + n <= int(capacity(hosts[host].inventories[name]))
-        and n <= hosts[host].inventories[name]['max_unit']
-        for (host, name), n in sums.items()
-        if n
-    )
+    def _is_satisfied(self, condition: Condition, anchor: model.Anchor) -> bool:
+        if condition.kind in ('same_subtree', 'group_policy'):
+            return True
+        if condition.suffix is None:
+            has = not self._traits([condition], condition.kind).isdisjoint(anchor.root.traits)
+            return has == (condition.kind == 'required')
+        if condition.kind == 'required':
+            # For the providers of a suffixed group, required traits are not collective.
+            condition = condition._replace(suffix='suffix')
+        group = self._group(condition.suffix or '', [condition])
+        return any(self._serve(group, anchor, anchor.providers))
+
+    def _serve(
+        self, group: model.Group[int], anchor: model.Anchor, providers: Iterable[model.Provider]
+    ) -> Iterator[bool]:
+        slot = model.Slot(group, group.amounts)
+        return (naive.can_serve(slot, provider, anchor.root) for provider in providers)
+
+    def funnel(self, suffix: str, amounts: dict[str, int]) -> list[int]:
+        """Return how many providers remain after each check of a group or of a class."""
+        counts = [0] * 7
+        kinds = (('in_tree',), ('member_of', 'not_member_of'), ('required', 'forbidden'))
+        groups = [self._group(suffix, [c for c in self.every if c.kind in of]) for of in kinds]
+        for anchor in self.anchors:
+            for provider in anchor.tree:
+                passed = (
+                    _stage(provider.inventories.get(self._ids.classes[name]), n)
+                    for name, n in amounts.items()
+                )
+                stage = min(passed, default=4)
+                checks = [stage > number for number in range(4)]
+                checks += (any(self._serve(group, anchor, [provider])) for group in groups)
+                for number in range(7):
+                    counts[number] += all(checks[: number + 1])
+        return counts
 
 
-def capacity(inventory: Any) -> float:
-    return (inventory['total'] - inventory['reserved']) * inventory['allocation_ratio']
+def _with_presence(provider: model.Provider) -> model.Provider:
+    present = {
+        _PRESENCE - id_: model.ProviderInventory(_PRESENCE - id_, 10**9, 0, 1, 10**9, 1, 1.0, 0)
+        for id_ in provider.inventories
+    }
+    return provider._replace(inventories={**provider.inventories, **present})
 
 
-def stage(inventory: Any, n: int) -> int:
+def _stage(inventory: Any, n: int) -> int:
     """Return how many of these are passed: inventory, units, capacity, and free capacity."""
     if inventory is None:
         return 0
-    if not (
-        inventory['min_unit'] <= n <= inventory['max_unit'] and n % inventory['step_size'] == 0
-    ):
+    if not (inventory.min_unit <= n <= inventory.max_unit and n % inventory.step_size == 0):
         return 1
-    if n > capacity(inventory):
+    if n > inventory.capacity:
         return 2
-    return 3 if inventory['used'] + n > capacity(inventory) else 4
-
-
-def trees(cloud: Cloud, every: list[Condition], relaxed: Collection[str], nested: bool) -> int:
-    """Return the number of roots that have candidates without some conditions."""
-    return sum(cloud.has_candidate(every, relaxed, root, nested) for root in cloud.roots)
-
-
-def relaxations(cloud: Cloud, every: list[Condition], nested: bool) -> dict[frozenset[str], int]:
-    """Return the relaxations with their numbers of trees."""
-    if trees(cloud, every, (), nested):
-        return {}
-    for size in (1, 2):
-        found = {
-            frozenset(keys): count
-            for keys in itertools.combinations([c.key for c in every], size)
-            if _is_allowed(every, keys) and (count := trees(cloud, every, keys, nested))
-        }
-        if found:
-            return found
-    return {}
-
-
-def _is_allowed(every: list[Condition], relaxed: Collection[str]) -> bool:
-    """Whether each group keeps a condition or a class."""
-    kept = {c.suffix for c in every if c.key not in relaxed or c.kind == 'resources'}
-    return all(c.suffix in kept for c in every if c.suffix is not None)
-
-
-def funnel(cloud: Cloud, every: list[Condition], suffix: str, amounts: dict[str, int]) -> list[int]:
-    """Return how many providers remain after each check of a group or of an unsuffixed class."""
-    kinds = (('in_tree',), ('member_of', 'not_member_of'), ('required', 'forbidden'))
-    counts = [0] * 7
-    for host in cloud.hosts.values():
-        passed = [stage(host.inventories.get(name), n) for name, n in amounts.items()]
-        checks = [min(passed, default=4) > number for number in range(4)]
-        for of_kind in kinds:
-            of_group = [
-                c
-                for c in every
-                if c.suffix == suffix and c.kind in of_kind and (suffix or c.kind != 'required')
-            ]
-            checks.append(cloud.meets_together(of_group, host, cloud.root(host)))
-        for number in range(7):
-            counts[number] += all(checks[: number + 1])
-    return counts
+    return 3 if inventory.used + n > inventory.capacity else 4
