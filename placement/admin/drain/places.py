@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from placement import capacity
 from placement.admin.cloud import Cloud, anchors
-from placement.admin.headroom.free_capacity import Amounts, FreeCapacity, amounts_of
+from placement.admin.headroom.simulation import Amounts, FreeCapacity, amounts_of
 from placement.candidates import eligibility, model, solver
 from placement.candidates.model import InventoryKey
 

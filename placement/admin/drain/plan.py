@@ -32,7 +32,7 @@ import random
 from placement import capacity
 from placement.admin.drain.places import Place, Places, Trees
 from placement.admin.drain.requests import Request
-from placement.admin.headroom.free_capacity import Amounts, FreeCapacity
+from placement.admin.headroom.simulation import Amounts, FreeCapacity
 from placement.candidates.model import InventoryKey, Provider
 
 _COMPARED = 16

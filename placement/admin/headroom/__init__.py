@@ -3,7 +3,6 @@
 | Module | Task |
 |---|---|
 | `reading` | parses the queries, and reads what they need |
-| `free_capacity` | keeps the free capacity that simulated claims leave |
 | `simulation` | claims one candidate after another until none is left, and finds the limit |
 | `result` | builds the JSON document, the text, and the claims from the simulation |
 
