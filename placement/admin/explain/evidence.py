@@ -139,16 +139,13 @@ def nearest(search: Search, count: int, names: Names) -> list[tuple[Failures, mo
     :returns: at least `count` trees, if there are as many. All trees with as many failures as one
         of them are included
     """
-    by_number: dict[int, list[tuple[str, int, Failures, model.Anchor]]] = {}
-    for failures, anchors in search.failures.items():
-        near = by_number.setdefault(failures.alone.bit_count(), [])
-        near += ((names[one.root.id], one.root.id, failures, one) for one in anchors)
-    found: list[tuple[Failures, model.Anchor]] = []
-    for number in sorted(by_number):
-        if len(found) >= count:
-            break
-        found += ((failures, anchor) for _, _, failures, anchor in sorted(by_number[number]))
-    return found
+    near = sorted(
+        (failures.alone.bit_count(), names[one.root.id], one.root.id, failures, one)
+        for failures, anchors in search.failures.items()
+        for one in anchors
+    )
+    most = max((number for number, *_ in near[:count]), default=-1)
+    return [(failures, anchor) for number, *_, failures, anchor in near if number <= most]
 
 
 def near_tree(search: Search, failures: Failures, anchor: model.Anchor, names: Names) -> Json:

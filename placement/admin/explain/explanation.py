@@ -30,7 +30,6 @@ class Explanation:
         alone, and those before it
     :ivar nearest: the trees of the document, and more for comparison
     :ivar near: the number of trees in which as few conditions fail
-    :ivar listed: the maximum number of nearest trees to list
     """
 
     document: Json
@@ -39,7 +38,6 @@ class Explanation:
     by_condition: list[tuple[str, int]]
     nearest: list[Json]
     near: int
-    listed: int
 
 
 def explain(
@@ -99,7 +97,6 @@ def explain(
         by_condition=list(evidence.by_condition(searched)),
         nearest=nearest,
         near=near,
-        listed=listed,
     )
 
 

@@ -169,7 +169,7 @@ def _nearest_lines(explanation: Explanation) -> Iterator[str]:
     for tree in explanation.nearest:
         facts = tuple(failure['fact'] for failure in tree['failures'])
         equal.setdefault(facts, []).append(tree['name'])
-    for facts, names in itertools.islice(equal.items(), explanation.listed):
+    for facts, names in itertools.islice(equal.items(), len(explanation.document['nearest'])):
         listed = '; '.join(facts[:_MAX_FACTS])
         if len(facts) > _MAX_FACTS:
             listed += f'; and {len(facts) - _MAX_FACTS} more, which --format json lists'
