@@ -13,7 +13,6 @@ from typing import Any
 import os_traits
 import sqlalchemy as sa
 
-from placement.admin import unlisted
 from placement.admin.progress import Progress, silent
 from placement.candidates import pages
 from placement.candidates.model import Anchor, Provider
@@ -23,6 +22,14 @@ from placement.db.sqlalchemy import models
 _PROVIDERS = models.resource_providers
 _CONSUMERS = models.consumers
 _ALLOCATIONS = models.allocations
+_ROOTS = _PROVIDERS.alias('root')
+# The number of providers that the API does not list: of an old release without a root, or of a
+# damaged database whose root does not exist.
+UNLISTED = (
+    sa.select(sa.func.count())
+    .select_from(_PROVIDERS.outerjoin(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id))
+    .where(_ROOTS.c.id.is_(None))
+)
 
 
 def _pairs(table: sa.Table, column: str) -> sa.Select[Any]:
@@ -49,7 +56,7 @@ _COUNTS = sa.select(
     # Old releases left consumers without allocations in the database.
     _count(_CONSUMERS, sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)),
     _count(_ALLOCATIONS),
-    unlisted.COUNT.scalar_subquery(),
+    UNLISTED.scalar_subquery(),
 )
 _STATEMENTS: tuple[sa.Select[Any], ...] = (
     # The first statement decides which state the others read.
@@ -77,7 +84,7 @@ class Cloud:
     :ivar usage: the project, the resource class, and the usage of its consumers
     :ivar consumers: the number of consumers with allocations
     :ivar allocations: the number of allocations, each of one consumer, provider, and class
-    :ivar unlisted: the number of providers without a root, which the API does not list
+    :ivar unlisted: the number of `UNLISTED` providers
     """
 
     providers: Sequence[Provider]
@@ -195,3 +202,16 @@ def anchors(
         nested = sharing.nested_trees(available) if with_nested else ()
         result.append(Anchor(root, tuple(trees[id_]), available, nested))
     return result
+
+
+def unlisted_notice(count: int) -> str | None:
+    """Return the sentence about providers that are missing from a result; None without one.
+
+    :param count: the result of `UNLISTED`
+    """
+    if not count:
+        return None
+    return (
+        f'The result lacks the resource providers without a root ({count}). Run `placement-manage '
+        'audit --only root-missing`.'
+    )

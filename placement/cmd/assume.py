@@ -12,9 +12,10 @@ import orjson
 import sqlalchemy as sa
 
 from placement import exception, microversion
-from placement.admin import query_text, tables, unlisted
+from placement.admin import query_text, tables
 from placement.admin.assume import apply
 from placement.admin.assume.apply import Assumed, Change, World
+from placement.admin.cloud import unlisted_notice
 from placement.admin.names import Names
 from placement.capacity import Inventory
 from placement.cmd import output
@@ -85,7 +86,7 @@ def print_results(
         output.print_document([one | members for one in results])
     else:
         output.print_text(heading(assumed, known) + text())
-    output.notify(unlisted.notice(assumed.unlisted))
+    output.notify(unlisted_notice(assumed.unlisted))
 
 
 def document(assumed: Assumed) -> dict[str, Any]:

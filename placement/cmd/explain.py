@@ -9,12 +9,11 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import names, query_text, tables, unlisted
-from placement.admin.assume import apply
+from placement.admin import names, query_text, tables
+from placement.admin.cloud import unlisted_notice
 from placement.admin.explain import explanation, render
 from placement.admin.failure import CannotProceedError
 from placement.cmd import assume, output, program
-from placement.db import engine
 
 # The exit statuses.
 CANDIDATES, NO_CANDIDATES = 0, 1
@@ -101,19 +100,15 @@ def _explain(config: cfg.ConfigOpts) -> int:
     text, logged = _query(arguments.query, arguments.request)
     version = query_text.version(arguments.microversion or logged or 'latest')
     max_steps = config.placement.max_candidate_search_steps
-    with (
-        engine.snapshot() as source,
-        apply.assumed(source, changes, output.progress) as assumed,
-    ):
+    with assume.state(changes) as assumed:
         result = explanation.explain(
             assumed.conn, text.strip(), version, max_steps, arguments.nearest, output.progress
         )
-        missing = assumed.conn.scalar(unlisted.COUNT) or 0
     if arguments.format == output.JSON:
         output.print_document(result.document | assume.document(assumed))
     else:
         heading = assume.heading(assumed, known)
         command = render.next_command(result, arguments.assume)
         output.print_text(heading + render.text(known.in_values(result), command))
-    output.notify(unlisted.notice(missing))
+    output.notify(unlisted_notice(assumed.unlisted))
     return CANDIDATES if result.document['candidates']['trees'] else NO_CANDIDATES

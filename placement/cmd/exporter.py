@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from oslo_config import cfg
 
-from placement.admin import exporter, unlisted
+from placement.admin import exporter
+from placement.admin.cloud import unlisted_notice
 from placement.admin.exporter import METRICS, Collector, Computed, State
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import reading
@@ -99,7 +100,7 @@ def _print_once(options: argparse.Namespace, queries: Mapping[str, Query[str]]) 
     drains = None if options.drain_interval is None else exporter.drains()
     computed = Computed(exporter.headroom(queries), drains)
     read = exporter.read(options.without, output.progress)
-    output.notify(unlisted.notice(read.unlisted))
+    output.notify(unlisted_notice(read.unlisted))
     collector = Collector(State.of(read, computed), options.without, output.progress)
     # The functions of the library need only the method `collect` of a registry.
     text = prometheus_client.generate_latest(collector)

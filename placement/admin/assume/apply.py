@@ -17,7 +17,8 @@ import uuid as uuid_lib
 import sqlalchemy as sa
 
 from placement import capacity, exception
-from placement.admin import named_trees, tables, unlisted
+from placement.admin import named_trees, tables
+from placement.admin.cloud import UNLISTED
 from placement.admin.assume.private_copy import columns, insert, private_copy
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress
@@ -80,7 +81,7 @@ class Assumed:
     :ivar conn: the connection from which a command reads this state
     :ivar changes: the changes as the operator wrote them, in order
     :ivar over: resource class -> the usage above the capacity; only classes with such usage
-    :ivar unlisted: the number of providers without a root, which no command considers
+    :ivar unlisted: the number of `UNLISTED` providers
     """
 
     conn: sa.Connection
@@ -106,7 +107,7 @@ def assumed(
     :raises CannotProceedError: a change is not possible
     """
     if not changes:
-        yield Assumed(source, (), {}, source.scalar(unlisted.COUNT) or 0)
+        yield Assumed(source, (), {}, source.scalar(UNLISTED) or 0)
         return
     with private_copy(source, consumers_of, progress) as conn:
         world = World(source, conn)
@@ -118,7 +119,7 @@ def assumed(
                 raise refusal(change.text, str(error)) from error
         over = _over(_exceeded(conn) - before)
         texts = tuple(change.text for change in changes)
-        yield Assumed(conn, texts, over, conn.scalar(unlisted.COUNT) or 0)
+        yield Assumed(conn, texts, over, conn.scalar(UNLISTED) or 0)
 
 
 def refusal(text: str, reason: str) -> CannotProceedError:
