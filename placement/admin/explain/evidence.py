@@ -46,7 +46,8 @@ def of_groups(
     for group, named in zip(query.groups, names.groups, strict=True):
         parts = [(group.amounts, named.amounts)]
         if not group.suffix:
-            parts = [((one,), (name,)) for one, name in zip(*parts[0], strict=True)]
+            pairs = zip(group.amounts, named.amounts, strict=True)
+            parts = [((one,), (name,)) for one, name in pairs]
         for amounts, resources in parts:
             remaining = _remaining(replace(group, amounts=amounts), anchors)
             yield {'group': group.suffix, 'resources': dict(resources), 'providers': remaining}

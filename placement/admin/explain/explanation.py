@@ -82,7 +82,7 @@ def explain(
             'query': text,
             'microversion': str(version),
             'candidates': found,
-            **({} if query.nested else {'candidates_in_1.29': _nested(searched, max_steps)}),
+            **_nested(searched, max_steps),
             'conditions': [{'key': condition.key} for condition in every],
             'relaxations': list(map(_relaxation, relaxations)),
             'pairs_omitted': nothing_fits and searched.omits_pairs(relaxations),
@@ -101,7 +101,10 @@ def explain(
 
 
 def _nested(searched: search.Search, max_steps: int) -> Json:
-    return _trees(searched.trees((), Budget(max_steps), nested=True))
+    """Return the trees that have candidates in microversion 1.29, if the query has an older one."""
+    if searched.nested:
+        return {}
+    return {'candidates_in_1.29': _trees(searched.trees((), Budget(max_steps), nested=True))}
 
 
 def _nearest(searched: search.Search, listed: int, names: evidence.Names) -> tuple[list[Json], int]:

@@ -111,12 +111,13 @@ class Consumer(NamedTuple):
     amounts: Mapping[int, int]
 
 
-class Project(NamedTuple):
-    """A project, the number of its consumers, and its usage by class id."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An aggregate or a trait with the number of its trees, or a project with its consumers."""
 
     name: str
-    consumers: int
-    usage: Mapping[int, int]
+    count: int
+    totals: Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Contents:
     :ivar trees: all trees, the fullest first; trees with the same fullness are sorted by name
     :ivar consumers: root id -> the consumers with allocations in the tree
     :ivar number_of_consumers: the number of all consumers
-    :ivar projects: the projects with allocations
+    :ivar projects: the projects with allocations, and what their consumers use
     :ivar headroom: the results of the queries
     :ivar drains: UUID of a root -> whether its tree can be drained, for all trees with allocations;
         None if this was not computed
@@ -169,7 +170,7 @@ class Contents:
     trees: Sequence[Tree]
     consumers: Mapping[int, Sequence[Consumer]]
     number_of_consumers: int
-    projects: Sequence[Project]
+    projects: Sequence[Part]
     findings: Sequence[audit.Finding]
     headroom: Sequence[Headroom]
     drains: Mapping[str, Drain] | None
@@ -248,14 +249,14 @@ def _consumers(
     return {root: list(of_tree.values()) for root, of_tree in of_trees.items()}
 
 
-def _projects(rows: Iterable[Any], read: Cloud) -> list[Project]:
+def _projects(rows: Iterable[Any], read: Cloud) -> list[Part]:
     """Return the projects; consumers without a row belong to none."""
     owned = {(project_id, uuid) for _, uuid, project_id, *_ in rows if project_id is not None}
     counts = Counter(_project(read, project_id) for project_id, _ in owned)
-    usage: dict[str, dict[int, int]] = defaultdict(dict)
+    usage: dict[str, Totals] = defaultdict(dict)
     for project_id, class_id, used in read.usage:
-        usage[_project(read, project_id)][class_id] = used
-    return [Project(name, count, usage[name]) for name, count in counts.items() if name in usage]
+        usage[_project(read, project_id)][class_id] = Counter(used=used)
+    return [Part(name, count, usage[name]) for name, count in counts.items() if name in usage]
 
 
 def _project(read: Cloud, project_id: int | None) -> str:
@@ -348,5 +349,5 @@ def _fullest(totals: Totals, read: Cloud) -> tuple[int | None, float]:
     ]
     if not found:
         return None, -1.0
-    fullness, _, class_id = min(found)
-    return class_id, -fullness
+    negative, _, class_id = min(found)
+    return class_id, -negative

@@ -9,14 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import heapq
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 from placement.admin.drain.render import amounts
 from placement.admin.drain.report import IMPOSSIBLE, NOT_FOUND, Drain
 from placement.admin.report.contents import (
     Consumer,
     Contents,
-    Project,
+    Part,
     Totals,
     Tree,
     capacity,
@@ -63,14 +63,6 @@ def _columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Document:
 def _text(name: str) -> str:
     """Return a name without control characters; a name of blanks only is quoted."""
     return printable(name if name.strip() or not name else f"'{name}'")
-
-
-class _Part(NamedTuple):
-    """An aggregate or a trait with the number of its trees, or a project with its consumers."""
-
-    name: str
-    count: int
-    totals: Totals
 
 
 def build(shown: Contents) -> Document:
@@ -272,32 +264,28 @@ def _links(
         for link in links:
             of_links[link].append(totals)
     parts = [
-        _Part(names.get(link) or f'unknown {link}', count, _sum(of_links[link]))
+        Part(names.get(link) or f'unknown {link}', count, _sum(of_links[link]))
         for link, count in counts.items()
     ]
     first = heapq.nsmallest(LINKS, parts, key=lambda part: (-part.count, part.name))
     return _parts(first, len(parts), classes)
 
 
-def _projects(projects: Sequence[Project], totals: Totals, classes: Positions) -> Document:
+def _projects(projects: Sequence[Part], totals: Totals, classes: Positions) -> Document:
     """Return the columns of the projects that use the largest share of the capacity of a class."""
 
-    def key(project: Project) -> tuple[float, str]:
+    def key(project: Part) -> tuple[float, str]:
         shares = [
-            used / totals[class_id]['capacity']
-            for class_id, used in project.usage.items()
+            total['used'] / totals[class_id]['capacity']
+            for class_id, total in project.totals.items()
             if class_id in totals and totals[class_id]['capacity']
         ]
         return -max(shares, default=0.0), project.name
 
-    first = [
-        _Part(name, count, {class_id: Counter(used=used) for class_id, used in usage.items()})
-        for name, count, usage in heapq.nsmallest(PROJECTS, projects, key=key)
-    ]
-    return _parts(first, len(projects), classes)
+    return _parts(heapq.nsmallest(PROJECTS, projects, key=key), len(projects), classes)
 
 
-def _parts(parts: Sequence[_Part], number: int, classes: Positions) -> Document:
+def _parts(parts: Sequence[Part], number: int, classes: Positions) -> Document:
     """Return the columns of aggregates, traits, or projects, and of their sums by class.
 
     :param number: the number of all of them, including those that are not shown
