@@ -18,8 +18,8 @@ import sqlalchemy as sa
 
 from placement import capacity, exception
 from placement.admin import named_trees, tables
-from placement.admin.cloud import UNLISTED
 from placement.admin.assume.private_copy import columns, insert, private_copy
+from placement.admin.cloud import UNLISTED
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress
 from placement.capacity import Inventory
