@@ -12,8 +12,7 @@ the anchors of one page after another:
 * The size of the next page is computed from the number of candidates still needed and from the
   search steps spent on the last page.
 
-The roots of a page are selected in the order of their ids, or at random. `all_pages` is for tools
-that need all anchors.
+The roots of a page are selected in the order of their ids, or at random.
 
 One statement reads a page, with one row for each provider of its trees. In a row, the traits,
 aggregates and inventories of the provider are JSON arrays that the database builds. This is faster
@@ -166,32 +165,6 @@ class _AtRandom:
     def has_more(self) -> bool:
         """Whether roots are left."""
         return bool(self._left)
-
-
-def all_pages(
-    conn: sa.Connection,
-    query: model.Query[int],
-    sharing_id: int | None,
-    with_aggregates: bool = False,
-) -> Iterator[Sequence[model.Anchor]]:
-    """Yield all anchors in the order of their root ids, in pages. No anchor is left out.
-
-    The pages are large, and do not depend on a search. Unlike `pages`, this function is for tools
-    that need all anchors.
-
-    :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has the
-        trait
-    :param with_aggregates: whether to read the aggregates of providers in any case; otherwise, they
-        are read only if the search needs them
-    """
-    reader = Reader(conn, query, sharing_id)
-    reader.read_all_sharing_providers()
-    statement = _page(statements.all_roots(), with_aggregates or reader.with_aggregates)
-    after, more = 0, True
-    while more:
-        anchors = reader.read(statement, {'after': after, 'size': LARGEST_PAGE})
-        yield anchors
-        after, more = anchors[-1].root.id if anchors else 0, len(anchors) == LARGEST_PAGE
 
 
 # Anchors ----------------------------------------------------------------------

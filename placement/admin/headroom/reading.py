@@ -12,7 +12,7 @@ from placement.admin.headroom.result import Headroom
 from placement.admin.headroom.simulation import Simulation
 from placement.admin.progress import Progress, silent
 from placement.admin.query_text import refusing as refusing
-from placement.candidates import model, names, pages, request
+from placement.candidates import model, names, request
 from placement.microversion import Version
 
 
@@ -98,18 +98,3 @@ def read(
         providers = cloud.providers(conn, progress)
     with_nested = any(query.same_subtrees for query in with_ids)
     return Cloud(with_ids, cloud.anchors(providers, sharing_id, with_nested), sharing_id)
-
-
-def anchors(
-    conn: sa.Connection,
-    query: model.Query[int],
-    sharing_id: int | None,
-    progress: Progress,
-) -> list[model.Anchor]:
-    """Return all anchors of the cloud, page by page, for `explain` (see `pages.all_pages`)."""
-    found: list[model.Anchor] = []
-    with progress('Reading provider trees') as advance:
-        for page in pages.all_pages(conn, query, sharing_id):
-            found += page
-            advance(len(page))
-    return found

@@ -1,6 +1,5 @@
 """Searches of rows in a database, compared with the solver in memory."""
 
-from collections.abc import Sequence
 import dataclasses
 import itertools
 import json
@@ -11,7 +10,6 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.candidates import model
-from placement.candidates.pages import all_pages
 from placement.db.sqlalchemy import models
 from placement.tests import worlds
 from placement.tests.functional import base
@@ -22,7 +20,6 @@ from placement.tests.functional.candidates.database import (
     bindings,
 )
 from placement.tests.properties import randoms
-from placement.tests.statements import recorded
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
 from placement.tests.worlds import rows, seeded
 
@@ -85,57 +82,6 @@ class AnyWorldTest(DatabaseTestCase):
         for rng in (None, random.Random(1)):
             found = self.search('resources=V:1&limit=1000', rng).candidates
             self.assertEqual(sorted({*range(1, 201)} - {3}), sorted(one.root_id for one in found))
-
-
-class AllPagesTest(DatabaseTestCase):
-    """`pages.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
-
-    def pages(self, query: model.Query[int], **more: bool) -> list[Sequence[model.Anchor]]:
-        return list(all_pages(self.conn, query, self.world.sharing_id, **more))
-
-    def test_all_anchors_in_the_order_of_their_roots(self):
-        for rng in randoms(40):
-            found = seeded.search(rng)
-            self.fill(found.world)
-            expected = sorted(found.world.anchors, key=lambda anchor: anchor.root.id)
-            (page,) = self.pages(found.query)
-            self.assertEqual([a.root for a in expected], [a.root for a in page])
-            for one, other in zip(expected, page, strict=True):
-                self.assertEqual(sorted(one.tree), sorted(other.tree))
-                self.assertEqual(one.sharing_providers, other.sharing_providers)
-                self._check_sharing_trees(found.query, one, {p.id for p in other.sharing_trees})
-
-    def _check_sharing_trees(
-        self, query: model.Query[int], anchor: model.Anchor, found: set[int]
-    ) -> None:
-        """A tree in which a sharing provider has a parent is needed; the others have no effect."""
-        nested = {p.root_id for p in anchor.sharing_providers if p.parent_id is not None}
-        needed = {p.id for p in anchor.sharing_trees if p.root_id in nested}
-        possible = {p.id for p in anchor.sharing_trees}
-        if not query.same_subtrees:
-            needed = possible = set()
-        self.assertLessEqual(needed, found)
-        self.assertLessEqual(found, possible)
-
-    def test_several_pages(self):
-        """One statement reads all sharing providers, and one reads each page."""
-        world = worlds.World.of('S[D:9] {SHARE} @S\n  C[V:8]')
-        hosts = (worlds.Host(f'CN{n}', aggregates=('S',)) for n in range(2500))
-        self.fill(worlds.World((*world.hosts, *hosts)))
-        with recorded(self.conn) as statements:
-            pages = self.pages(self.world.parse('resources=V:1'))
-        self.assertEqual(len(pages) + 1, len(statements))
-        self.assertLess(1, len(pages))
-        anchors = [anchor for page in pages for anchor in page]
-        self.assertEqual([1, *range(3, 2503)], [anchor.root.id for anchor in anchors])
-        self.assertEqual({1}, {len(anchor.sharing_providers) for anchor in anchors[1:]})
-
-    def test_aggregates_are_read_if_requested(self):
-        self.fill(worlds.World.of('CN[V:8] @A'))
-        query = self.world.parse('resources=V:1')
-        for requested in (False, True):
-            ((anchor,),) = all_pages(self.conn, query, None, with_aggregates=requested)
-            self.assertEqual(requested, bool(anchor.root.aggregates))
 
 
 def _three_units_each(providers: int, name: str = 'R') -> str:
