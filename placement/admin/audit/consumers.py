@@ -1,7 +1,5 @@
 """Checks of consumers: their allocations, their owners, and the servers of Nova."""
 
-from collections.abc import Sequence
-from typing import Any
 import uuid
 
 import os_traits
@@ -9,7 +7,6 @@ import sqlalchemy as sa
 
 from placement.admin import names
 from placement.admin.audit import model
-from placement.claims import rows as claim_rows
 from placement.claims import statements
 from placement.db.sqlalchemy import models
 
@@ -30,6 +27,7 @@ _INSTANCE, _MIGRATION = 'INSTANCE', 'MIGRATION'
 # Servers with these states use no host.
 _WITHOUT_HOST = frozenset({'BUILD', 'DELETED', 'SHELVED_OFFLOADED'})
 _IS_IDLE = ~sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
+_IDLE = sa.select(_CONSUMERS.c.uuid).where(_IS_IDLE).order_by(_CONSUMERS.c.uuid)
 # All consumers, with the names of their project, user and type.
 WITH_OWNERS = (
     sa.select(
@@ -49,28 +47,21 @@ WITH_OWNERS = (
 )
 
 
-def _delete_idle(repair: model.Repair) -> list[model.Change]:
-    idle = sa.select(_CONSUMERS.c.uuid).where(_IS_IDLE).order_by(_CONSUMERS.c.uuid)
-    return repair.write(model.keys(idle), _delete)
-
-
-def _delete(uuids: Sequence[str], conn: sa.Connection) -> list[model.Change]:
+def _delete(batch: model.Batch, conn: sa.Connection) -> list[model.Row]:
     """Delete the consumers that still have no allocations.
 
     Every request that adds allocations locks the consumer first, or increments its generation.
     """
-    locked = [row.id for row in conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(uuids)})]
-    select = WITH_OWNERS.add_columns(*model.stored_columns(_CONSUMERS))
-    idle = model.mappings(conn, select.where(_CONSUMERS.c.id.in_(locked), _IS_IDLE))
-    pairs = list(map(model.split, idle))
-    claim_rows.delete_consumers(conn, [before['id'] for _, before in pairs])
-    return [model.Change(identity, before, None) for identity, before in pairs]
+    uuids = sorted(batch.keys)
+    locked = [row.id for row in conn.execute(statements.LOCK_CONSUMERS, {'uuids': uuids})]
+    idle = conn.scalars(sa.select(_CONSUMERS.c.id).where(_CONSUMERS.c.id.in_(locked), _IS_IDLE))
+    return model.delete(conn, _CONSUMERS, WITH_OWNERS, model.have_keys(_CONSUMERS, idle.all()))
 
 
 @model.finding(
     'idle-consumer',
     'consumers without allocations',
-    correction=model.Correction(5, 'deletes the consumer', _delete_idle),
+    correction=model.Correction(5, 'deletes the consumer', [(_IDLE, _delete)]),
 )
 def idle_consumer(audited: model.Audited) -> model.Found:
     return audited.rows(WITH_OWNERS.where(_IS_IDLE))
@@ -178,18 +169,11 @@ def read_servers(path: str) -> dict[str, model.Row]:
 )
 def no_server(audited: model.Audited) -> model.Found:
     """Compare all consumers here, because no statement can have a million parameters."""
-    select: sa.Select[Any] = (
-        sa.select(_CONSUMERS.c.uuid)
-        .outerjoin(_TYPES, _TYPES.c.id == _CONSUMERS.c.consumer_type_id)
-        .where(sa.func.coalesce(_TYPES.c.name, '') != _MIGRATION)
-        .order_by(_CONSUMERS.c.id)
-    )
-    uuids = model.scalars(audited.conn, select)
+    others = sa.func.coalesce(_TYPES.c.name, '') != _MIGRATION
+    uuids = audited.scalars(WITH_OWNERS.with_only_columns(_CONSUMERS.c.uuid).where(others))
     unknown = [text for text in uuids if names.digits_of(text) not in audited.servers]
     first = WITH_OWNERS.where(_CONSUMERS.c.uuid.in_(unknown[: audited.row_limit]))
-    return model.Found(
-        len(unknown), tuple(map(model.readable, model.mappings(audited.conn, first)))
-    )
+    return model.Found(len(unknown), audited.rows(first).rows)
 
 
 @model.finding(
@@ -201,7 +185,7 @@ def no_server(audited: model.Audited) -> model.Found:
 )
 def no_allocations(audited: model.Audited) -> model.Found:
     without = dict(audited.servers)
-    for text in model.scalars(audited.conn, sa.select(_ALLOCATIONS.c.consumer_id).distinct()):
+    for text in audited.scalars(sa.select(_ALLOCATIONS.c.consumer_id).distinct()):
         without.pop(names.digits_of(text), None)
     using = [row for row in without.values() if row['status'] not in _WITHOUT_HOST]
     return model.Found(len(using), tuple(using[: audited.row_limit]))

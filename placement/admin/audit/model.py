@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import datetime
 import functools
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from oslo_config import cfg
 import sqlalchemy as sa
 
+from placement import exception
+from placement.admin.audit import trees
 from placement.admin.progress import Progress
-from placement.db import engine
+from placement.db import engine, expressions
 from placement.db.sqlalchemy import models
 
 ERROR, NOTICE = 'error', 'notice'
@@ -29,12 +31,9 @@ PARENT_MISSING = 'parent-missing'
 PARENT_CYCLE = 'parent-cycle'
 
 _PROVIDERS = models.resource_providers
-_CLASSES = models.resource_classes
 
 # The keys of a row are readable names. The values are texts, numbers, lists or None.
 Row = Mapping[str, Any]
-T = TypeVar('T')
-Key = TypeVar('Key')
 
 # A row contains the id of another row only if that row does not exist: the keys of the names, and
 # the key of the id. The first name is never NULL in a row that exists.
@@ -48,7 +47,9 @@ _NAMES_AND_IDS = (
 )
 # The database returns sums as decimal numbers, and the capacity with decimal places.
 _NUMBERS = frozenset({'used', 'capacity'})
-# The prefix of the columns in `stored_columns`.
+# In a change, the number of findings that it corrects; without this key, it is 1.
+ALLOCATIONS = 'allocations'
+# The prefix of all columns of a table that are read in addition to columns with names.
 _STORED = 'stored_'
 # The rows that a driver receives together.
 _FETCHED = 10_000
@@ -80,7 +81,6 @@ class Audited:
     row_limit: int
     incomplete_project: str
     servers: Mapping[str, Row] = field(default_factory=dict)
-    _shared: dict[Callable[[sa.Connection], Any], Any] = field(default_factory=dict)
 
     def rows(self, *selects: sa.Select[Any]) -> Found:
         """Count the rows of all selects, and read the first of them.
@@ -97,28 +97,14 @@ class Audited:
                 rows.extend(map(readable, mappings(self.conn, select.limit(limit))))
         return Found(count, tuple(rows))
 
-    def once(self, read: Callable[[sa.Connection], T]) -> T:
-        """Return the result of a function that several checks use, and call it only once."""
-        if read not in self._shared:
-            self._shared[read] = read(self.conn)
-        result: T = self._shared[read]
-        return result
+    def scalars(self, select: sa.Select[Any]) -> Iterator[Any]:
+        """Yield the values of a column that can have a million rows."""
+        return iter(self.conn.scalars(select, execution_options={'yield_per': _FETCHED}))
 
 
-def scalars(conn: sa.Connection, select: sa.Select[Any]) -> Iterator[Any]:
-    """Yield the values of a column that can have a million rows."""
-    return iter(conn.scalars(select, execution_options={'yield_per': _FETCHED}))
-
-
-def keys(select: sa.Select[Any]) -> Sequence[Any]:
-    """Return the values of a column, as one snapshot has them."""
-    with engine.snapshot() as conn:
-        return conn.scalars(select).all()
-
-
-def mappings(conn: sa.Connection, select: sa.Select[Any]) -> Iterator[dict[str, Any]]:
-    """Execute a select and yield its rows as dictionaries."""
-    return (dict(row) for row in conn.execute(select).mappings().all())
+def mappings(conn: sa.Connection, select: sa.Select[Any]) -> list[dict[str, Any]]:
+    """Execute a select and return its rows as dictionaries."""
+    return [dict(row) for row in conn.execute(select).mappings()]
 
 
 def readable(row: dict[str, Any]) -> Row:
@@ -145,23 +131,81 @@ def provider_columns(id_: sa.ColumnElement[Any]) -> tuple[sa.ColumnElement[Any],
     )
 
 
-def class_columns(id_: sa.ColumnElement[Any]) -> tuple[sa.ColumnElement[Any], ...]:
-    """Return the columns of a class for a select with an outer join to the resource classes."""
-    return _CLASSES.c.name.label('resource_class'), id_.label('resource_class_id')
+# Corrections ----------------------------------------------------------------------
 
 
-def stored_columns(table: sa.Table) -> list[sa.ColumnElement[Any]]:
-    """Return all columns of a table, to read them in addition to columns with names."""
-    return [column.label(f'{_STORED}{column.name}') for column in table.columns]
+class Batch(NamedTuple):
+    """The findings that one transaction corrects.
+
+    :ivar keys: identify the findings, as an earlier transaction read them
+    :ivar conf: the configuration, with the project and the user of incomplete consumers
+    """
+
+    keys: Sequence[Any]
+    conf: cfg.ConfigOpts
 
 
-def split(row: Mapping[str, Any]) -> tuple[Row, Row]:
-    """Return the readable names in a row, and the columns in `stored_columns`."""
-    stored = {
-        name.removeprefix(_STORED): value for name, value in row.items() if name.startswith(_STORED)
-    }
-    names = {name: value for name, value in row.items() if not name.startswith(_STORED)}
-    return readable(names), as_stored(stored)
+# How the findings in a table are corrected: a select of the keys of the findings, which are the
+# values of the only column or rows, and a function that repeats the check of a batch, corrects the
+# findings, and returns the changes.
+Fix = tuple[sa.Select[Any], Callable[[Batch, sa.Connection], list[Row]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """How the findings of a code are corrected.
+
+    :ivar order: smaller numbers are corrected first, because they can make larger ones necessary
+    :ivar text: what the option does with each finding, for the guide
+    :ivar fixes: one for each table with findings
+    :ivar option: the option of the command that requests the correction
+    """
+
+    order: int
+    text: str
+    fixes: Sequence[Fix]
+    option: str = FIX
+
+    def make(self, code: str, conf: cfg.ConfigOpts, report: Progress) -> list[Row]:
+        """Correct the findings, `BATCH` of them in a transaction, and return the changes.
+
+        If a concurrent request makes a correction impossible, for example because it moves a
+        provider, the next round corrects the finding. The rounds end when nothing is found, or the
+        same as before.
+        """
+        changes: list[Row] = []
+        for select, work in self.fixes:
+            before: Sequence[Any] = ()
+            while (keys := _keys(select)) and keys != before:
+                before = keys
+                with report(f'Correcting {code}', len(keys)) as advance:
+                    for start in range(0, len(keys), BATCH):
+                        batch = Batch(keys[start : start + BATCH], conf)
+                        changes += engine.write(functools.partial(work, batch))
+                        advance(len(batch.keys))
+        return changes
+
+
+def _keys(select: sa.Select[Any]) -> Sequence[Any]:
+    with engine.snapshot() as conn:
+        trees.permit_any_depth(conn)
+        rows = conn.execute(select).all()
+    return rows if len(select.selected_columns) > 1 else [row[0] for row in rows]
+
+
+def change(identity: Row, before: Row | None, after: Row | None) -> Row:
+    """Return the row of a finding about a changed row of the database.
+
+    :param identity: names that identify the row
+    :param before: the changed columns, or all columns of a deleted row; None if the row is new
+    :param after: the same columns after the change; None if the row was deleted
+    """
+    return {**identity, 'before': before, 'after': after}
+
+
+def is_change(row: Row) -> bool:
+    """Return whether a row of a finding is about a changed row of the database."""
+    return 'before' in row
 
 
 def as_stored(row: Mapping[Any, Any]) -> Row:
@@ -172,69 +216,46 @@ def as_stored(row: Mapping[Any, Any]) -> Row:
     }
 
 
+def require(conn: sa.Connection, write: sa.Update | sa.Delete, count: int) -> None:
+    """Execute a statement that writes `count` rows.
+
+    :raises exception.ConcurrentChange: a concurrent transaction changed or deleted one of the rows
+    """
+    if conn.execute(write).rowcount != count:
+        raise exception.ConcurrentChange('A row of the database')
+
+
+def delete(
+    conn: sa.Connection, table: sa.Table, names: sa.Select[Any], *which: sa.ColumnElement[bool]
+) -> list[Row]:
+    """Delete rows of a table, and return the changes.
+
+    :param names: selects the names that identify each row of the table
+    :param which: the conditions of the rows
+    :raises exception.ConcurrentChange: a concurrent transaction changed or deleted one of the rows
+    """
+    stored = [column.label(f'{_STORED}{column.name}') for column in table.columns]
+    changes = []
+    for row in mappings(conn, names.add_columns(*stored).where(*which)):
+        before = {column.name: row.pop(f'{_STORED}{column.name}') for column in table.columns}
+        changes.append(change(readable(row), as_stored(before), None))
+    require(conn, sa.delete(table).where(*which), len(changes))
+    return changes
+
+
+def have_keys(table: sa.Table, keys: Sequence[Any]) -> sa.ColumnElement[bool]:
+    """Return whether a row of a table has one of these ids, or of these primary keys."""
+    columns = [*table.primary_key.columns]
+    if len(columns) == 1:
+        return columns[0].in_(expressions.id_list(keys))
+    # The database finds the rows by the first column.
+    first = columns[0].in_(expressions.id_list({key[0] for key in keys}))
+    return sa.and_(first, sa.tuple_(*columns).in_([tuple(key) for key in keys]))
+
+
+# Kinds of findings ----------------------------------------------------------------
+
 Check = Callable[[Audited], Found]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A row that a correction changed.
-
-    :ivar identity: names that identify the row
-    :ivar before: the changed columns, or all columns of a deleted row; None if the row is new
-    :ivar after: the same columns after the change; None if the row was deleted
-    :ivar corrected: the number of findings that the change corrected
-    """
-
-    identity: Row
-    before: Row | None
-    after: Row | None
-    corrected: int = 1
-
-    def as_row(self) -> Row:
-        """Return the change as a row of a finding."""
-        return {**self.identity, 'before': self.before, 'after': self.after}
-
-
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """Writes the corrections of a code."""
-
-    code: str
-    conf: cfg.ConfigOpts
-    report: Progress
-
-    def write(
-        self, keys: Sequence[Key], work: Callable[[Sequence[Key], sa.Connection], list[Change]]
-    ) -> list[Change]:
-        """Correct the findings with these keys, `BATCH` of them in a transaction.
-
-        :param keys: identify the findings, as an earlier transaction read them
-        :param work: repeats the check of some findings, corrects them, and returns the changes
-        """
-        changes: list[Change] = []
-        if not keys:
-            return changes
-        with self.report(f'Correcting {self.code}', len(keys)) as advance:
-            for start in range(0, len(keys), BATCH):
-                batch = keys[start : start + BATCH]
-                changes += engine.write(functools.partial(work, batch))
-                advance(len(batch))
-        return changes
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """How the findings of a code are corrected.
-
-    :ivar order: smaller numbers are corrected first, because they can make larger ones necessary
-    :ivar text: what the option does with each finding, for the guide
-    :ivar option: the option of the command that requests the correction
-    """
-
-    order: int
-    text: str
-    make: Callable[[Repair], list[Change]]
-    option: str = FIX
 
 
 @dataclass(frozen=True, slots=True)

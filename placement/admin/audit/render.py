@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
+import dataclasses
 from typing import Any
 
 from placement.admin import tables
@@ -26,18 +27,7 @@ _TITLES = {
 
 def document(findings: Iterable[model.Finding]) -> dict[str, Any]:
     """Return the report as a JSON document."""
-    return {
-        'findings': [
-            {
-                'code': finding.code,
-                'severity': finding.severity,
-                'count': finding.count,
-                'fixed': finding.fixed,
-                'rows': list(finding.rows),
-            }
-            for finding in findings
-        ]
-    }
+    return {'findings': [dataclasses.asdict(one) for one in findings]}
 
 
 def report(findings: Iterable[model.Finding], known: Names | None = None) -> str:
@@ -54,27 +44,24 @@ def report(findings: Iterable[model.Finding], known: Names | None = None) -> str
 
 
 def _verdict(findings: Sequence[model.Finding]) -> str:
-    found = {one.code: one.count for one in findings}
-    left = {one.code: one.left for one in findings}
     fixed = sum(one.fixed for one in findings)
-    text = f'The audit found {_counted(findings, found)}.'
+    left = _counted((one.severity, one.left) for one in findings)
+    text = f'The audit found {_counted((one.severity, one.count) for one in findings)}.'
     if fixed:
-        rest = _counted(findings, left)
-        text += f' It corrected {fixed}, and leaves {rest or "none"}.'
-    if not any(left.values()):
+        text += f' It corrected {fixed}, and leaves {left or "none"}.'
+    if not left:
         return tables.colored(text, 'green')
-    errors = any(left[one.code] for one in findings if one.severity == model.ERROR)
-    return tables.colored(text, 'red' if errors else 'yellow')
+    return tables.colored(text, 'red' if model.ERROR in left else 'yellow')
 
 
-def _counted(findings: Sequence[model.Finding], counts: dict[str, int]) -> str:
+def _counted(numbers: Iterable[tuple[str, int]]) -> str:
     """Return the numbers of errors and notices in words; an empty text if there are none."""
-    parts = []
-    for severity in (model.ERROR, model.NOTICE):
-        number = sum(counts[one.code] for one in findings if one.severity == severity)
-        if number:
-            parts.append(f'{number} {severity}{"" if number == 1 else "s"}')
-    return ' and '.join(parts)
+    totals = {model.ERROR: 0, model.NOTICE: 0}
+    for severity, number in numbers:
+        totals[severity] += number
+    return ' and '.join(
+        f'{number} {severity}{"s" * (number != 1)}' for severity, number in totals.items() if number
+    )
 
 
 def _codes(findings: Sequence[model.Finding]) -> str:
@@ -85,8 +72,8 @@ def _codes(findings: Sequence[model.Finding]) -> str:
 
 def _details(finding: model.Finding, known: Names) -> Iterator[str]:
     rows = known.in_values(finding.rows)
-    changed = [row for row in rows if _is_change(row)]
-    left = [row for row in rows if not _is_change(row)]
+    changed = [row for row in rows if model.is_change(row)]
+    left = [row for row in rows if not model.is_change(row)]
     if changed:
         yield f'{finding.code}, changed rows:\n{_changes(changed)}'
     if left:
@@ -98,7 +85,7 @@ def _commands(findings: Iterable[model.Finding]) -> Iterator[str]:
     """Yield what the operator can execute next."""
     codes = {code.name: code for code in model.CODES}
     for finding in findings:
-        code, rows = codes[finding.code], [row for row in finding.rows if not _is_change(row)]
+        code, rows = codes[finding.code], [row for row in finding.rows if not model.is_change(row)]
         if not finding.left:
             continue
         if code.correction:
@@ -110,27 +97,20 @@ def _commands(findings: Iterable[model.Finding]) -> Iterator[str]:
                 yield code.command.format_map(rows[0])
 
 
-def _is_change(row: model.Row) -> bool:
-    return 'before' in row
-
-
 def _changes(rows: Iterable[model.Row]) -> str:
-    titles = ('Row', 'Before', 'After')
     cells = [
         (
-            _values({key: row[key] for key in row.keys() - {'before', 'after'}}, row),
-            _values(row['before'], row['before']),
-            _values(row['after'], row['after']),
+            _values({key: row[key] for key in row if key not in {'before', 'after'}}),
+            _values(row['before']),
+            _values(row['after']),
         )
         for row in rows
     ]
-    return tables.table(titles, cells)
+    return tables.table(('Row', 'Before', 'After'), cells)
 
 
-def _values(row: model.Row | None, order: model.Row | None) -> str:
-    if row is None or order is None:
-        return '-'
-    return ', '.join(f'{key}: {_text(row[key])}' for key in order if key in row)
+def _values(row: model.Row | None) -> str:
+    return '-' if row is None else ', '.join(f'{key}: {_text(row[key])}' for key in row)
 
 
 def _table(rows: Iterable[model.Row]) -> str:

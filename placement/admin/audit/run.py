@@ -7,7 +7,7 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement.admin import progress
-from placement.admin.audit import consumers, model, texts
+from placement.admin.audit import consumers, model, texts, trees
 from placement.admin.failure import CannotProceedError
 from placement.conf.opts import INCOMPLETE_CONSUMER_ID
 from placement.db import engine
@@ -94,12 +94,12 @@ def run(
     codes = options.codes()
     servers = {} if options.servers is None else consumers.read_servers(options.servers)
     requested = {model.FIX: options.fix, model.PURGE: options.purge}
-    steps = [
-        (one.correction.order, one.name, one.correction.make)
+    steps = {
+        one.correction.order: (one.name, one.correction)
         for one in codes
         if one.correction and requested[one.correction.option]
-    ]
-    changes = {name: make(model.Repair(name, conf, report)) for _, name, make in sorted(steps)}
+    }
+    changes = {name: one.make(name, conf, report) for _, (name, one) in sorted(steps.items())}
     with engine.snapshot() as conn:
         project = conf.placement.incomplete_consumer_project_id
         found = _read(codes, model.Audited(conn, ROW_LIMIT, project, servers), report)
@@ -110,6 +110,7 @@ def _read(
     codes: Collection[model.Code], audited: model.Audited, report: progress.Progress
 ) -> dict[str, model.Found]:
     found: dict[str, model.Found] = {}
+    trees.permit_any_depth(audited.conn)
     with report('Auditing', len(codes)) as advance:
         for code in codes:
             found[code.name] = code.read(audited)
@@ -118,7 +119,7 @@ def _read(
 
 
 def _assembled(
-    found: Mapping[str, model.Found], changes: Mapping[str, list[model.Change]]
+    found: Mapping[str, model.Found], changes: Mapping[str, list[model.Row]]
 ) -> tuple[model.Finding, ...]:
     """Return the findings in the order of the report, without codes that have no finding.
 
@@ -127,9 +128,9 @@ def _assembled(
     result = []
     for code in model.CODES:
         left, own = found.get(code.name, model.Found()), changes.get(code.name, [])
-        fixed = sum(change.corrected for change in own)
+        fixed = sum(change.get(model.ALLOCATIONS, 1) for change in own)
         if left.count + fixed:
-            rows = (*(change.as_row() for change in own), *left.rows)
+            rows = (*own, *left.rows)
             result.append(model.Finding(code.name, code.severity, left.count + fixed, fixed, rows))
     return tuple(result)
 

@@ -1,14 +1,13 @@
 """Checks of texts: those that differ only in letter case, and those that nothing refers to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 import functools
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement import exception
 from placement.admin.audit import model
-from placement.db import expressions, sql
+from placement.db import sql
 from placement.db.sqlalchemy import models
 
 UNUSED = 'unused'
@@ -45,9 +44,9 @@ def duplicate_name(audited: model.Audited) -> model.Found:
     found: list[model.Row] = []
     for kind, column in _COLUMNS:
         not_folded = sa.select(column).where(sql.IsFolded(column).is_not(True))
-        folded = {text.casefold() for text in model.scalars(audited.conn, not_folded) if text}
+        folded = {text.casefold() for text in audited.scalars(not_folded) if text}
         if folded:
-            every = model.scalars(audited.conn, sa.select(column).where(column.is_not(None)))
+            every = audited.scalars(sa.select(column).where(column.is_not(None)))
             found += [{'kind': kind, 'names': group} for group in _groups(every, folded)]
     return model.Found(len(found), tuple(found[: audited.row_limit]))
 
@@ -62,56 +61,42 @@ def _groups(texts: Iterable[str], folded: set[str]) -> list[list[str]]:
     return sorted(sorted(group) for group in by_key.values() if len(group) > 1)
 
 
-def _is_unused(text: sa.Column[Any], reference: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    return ~sa.exists().where(reference == text.table.c.id)
+# For each table: all rows, and whether a row is unused.
+_UNUSED: dict[Any, tuple[sa.Select[Any], sa.ColumnElement[bool]]] = {
+    text.table: (
+        sa.select(sa.literal(kind).label('kind'), text.label('name')).order_by(text.table.c.id),
+        ~sa.exists().where(reference == text.table.c.id),
+    )
+    for kind, text, reference in _KINDS
+}
 
 
-def _purge(repair: model.Repair) -> list[model.Change]:
-    """Delete the unused rows.
+def _delete(table: sa.Table, batch: model.Batch, conn: sa.Connection) -> list[model.Row]:
+    """Delete the rows that are still unused.
 
     This is not safe while another process writes to the database: a request reads the id of a
     project without a lock, and inserts a consumer with this id later.
     """
-    changes: list[model.Change] = []
-    for kind, text, reference in _KINDS:
-        id_ = text.table.c.id
-        unused = sa.select(id_).where(_is_unused(text, reference)).order_by(id_)
-        changes += repair.write(
-            model.keys(unused), functools.partial(_delete, kind, text, reference)
-        )
-    return changes
-
-
-def _delete(
-    kind: str,
-    text: sa.Column[Any],
-    reference: sa.Column[Any],
-    ids: Sequence[int],
-    conn: sa.Connection,
-) -> list[model.Change]:
-    table = text.table
-    still = sa.and_(table.c.id.in_(expressions.id_list(ids)), _is_unused(text, reference))
-    stored = list(model.mappings(conn, sa.select(table).where(still).order_by(table.c.id)))
-    if conn.execute(sa.delete(table).where(still)).rowcount != len(stored):
-        raise exception.ConcurrentChange(f'An unused {kind}')
-    return [
-        model.Change({'kind': kind, 'name': row[text.name]}, model.as_stored(row), None)
-        for row in stored
-    ]
+    rows, is_unused = _UNUSED[table]
+    return model.delete(conn, table, rows, model.have_keys(table, batch.keys), is_unused)
 
 
 @model.finding(
     UNUSED,
     'projects, users, consumer types and aggregates without a reference',
     model.NOTICE,
-    correction=model.Correction(7, 'deletes the row', _purge, model.PURGE),
+    correction=model.Correction(
+        7,
+        'deletes the row',
+        [
+            (
+                rows.with_only_columns(table.c.id).where(is_unused),
+                functools.partial(_delete, table),
+            )
+            for table, (rows, is_unused) in _UNUSED.items()
+        ],
+        model.PURGE,
+    ),
 )
 def unused(audited: model.Audited) -> model.Found:
-    return audited.rows(
-        *(
-            sa.select(sa.literal(kind).label('kind'), text.label('name'))
-            .where(_is_unused(text, reference))
-            .order_by(text.table.c.id)
-            for kind, text, reference in _KINDS
-        )
-    )
+    return audited.rows(*(rows.where(is_unused) for rows, is_unused in _UNUSED.values()))

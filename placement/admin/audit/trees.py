@@ -1,111 +1,95 @@
-"""Find wrong roots and cycles in the links between providers. Nothing here uses the database."""
+"""The provider trees, as they follow from the parents of the providers."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import models
+
+_PROVIDERS = models.resource_providers
+_PARENT = _PROVIDERS.alias('parent')
+# A server limits the number of levels of a recursive statement. MariaDB silently truncates the
+# result at the limit.
+_DEEPEST = {True: 'max_recursive_iterations', False: 'cte_max_recursion_depth'}
 
 
-class Link(NamedTuple):
-    """The parent and the root that a provider has.
+def permit_any_depth(conn: sa.Connection) -> None:
+    """Set the session variable of the server that statements with `TREE` need."""
+    if conn.dialect.name == 'mysql':
+        variable = _DEEPEST[bool(getattr(conn.dialect, 'is_mariadb', False))]
+        conn.exec_driver_sql(f'SET SESSION {variable} = 4294967295')
 
-    :ivar parent_exists: whether the parent exists; false for a provider without a parent
+
+def _tree() -> sa.CTE:
+    topmost = (
+        sa.select(
+            _PROVIDERS.c.id,
+            _PROVIDERS.c.id.label('root_id'),
+            sa.literal_column('0').label('depth'),
+        )
+        .outerjoin(_PARENT, _PARENT.c.id == _PROVIDERS.c.parent_provider_id)
+        .where(_PARENT.c.id.is_(None))
+    )
+    tree = topmost.cte('tree', recursive=True)
+    return tree.union_all(
+        sa.select(_PROVIDERS.c.id, tree.c.root_id, tree.c.depth + 1).join_from(
+            tree, _PROVIDERS, _PROVIDERS.c.parent_provider_id == tree.c.id
+        )
+    )
+
+
+# The providers with `id`, `root_id` (the topmost ancestor) and `depth` (0 for this one). A provider
+# whose parent does not exist is the topmost one. Those in and below a cycle are omitted.
+TREE = _tree()
+# The id, the parent, and the root of each provider with a wrong root, and its topmost ancestor,
+# parents before their children. The correction of a missing parent sets the root of the provider.
+WRONG_ROOTS = (
+    sa.select(
+        _PROVIDERS.c.id,
+        _PROVIDERS.c.parent_provider_id.label('parent_id'),
+        _PROVIDERS.c.root_provider_id.label('root_id'),
+        TREE.c.root_id.label('true_root_id'),
+    )
+    .join_from(TREE, _PROVIDERS, _PROVIDERS.c.id == TREE.c.id)
+    .where(
+        _PROVIDERS.c.root_provider_id.is_distinct_from(TREE.c.root_id),
+        sa.or_(TREE.c.depth > 0, _PROVIDERS.c.parent_provider_id.is_(None)),
+    )
+    .order_by(TREE.c.depth, _PROVIDERS.c.id)
+)
+
+
+def cyclic(parents: Mapping[int, int]) -> set[int]:
+    """Return the ids of the providers that are their own ancestors.
+
+    :param parents: the id of the parent of each provider that has one
     """
-
-    id: int
-    parent_id: int | None
-    root_id: int | None
-    parent_exists: bool
-
-
-class WrongRoot(NamedTuple):
-    """A provider whose root is not the root of its parent.
-
-    :ivar parent_id: the id of the parent, None if the provider is a root itself
-    :ivar root_id: the stored root; None if it is NULL
-    :ivar true_root_id: the id of the topmost ancestor
-    """
-
-    id: int
-    parent_id: int | None
-    root_id: int | None
-    true_root_id: int
-
-
-class Trees(NamedTuple):
-    """What is wrong with the trees.
-
-    :ivar wrong_roots: the providers with a wrong root, parents before their children
-    :ivar cyclic: the ids of the providers that are their own ancestors, in order
-    """
-
-    wrong_roots: tuple[WrongRoot, ...]
-    cyclic: tuple[int, ...]
-
-
-def judge(links: Iterable[Link]) -> Trees:
-    """Return what is wrong with the trees.
-
-    A provider whose parent does not exist is regarded as a root. Its own root is not a wrong one,
-    because the correction of the missing parent sets it. A provider in a cycle or below a cycle has
-    no true root, so its root is not wrong.
-
-    :param links: at least all providers with a parent, and all other providers whose root is not
-        the provider itself
-    """
-    stored = {link.id: link for link in links}
-    parents = {one.id: one.parent_id if one.parent_exists else None for one in stored.values()}
-    children: defaultdict[int | None, list[int]] = defaultdict(list)
-    for id_, parent_id in parents.items():
-        children[parent_id].append(id_)
-    sound_roots = children.keys() - parents.keys() - {None}
-    true_roots = {id_: id_ for id_ in (*children[None], *sound_roots) if id_ is not None}
-    wrong: list[WrongRoot] = []
-    level = sorted(true_roots)
-    while level:
-        for id_ in level:
-            link = stored.get(id_)
-            # The root of a provider with a missing parent is not judged.
-            if link and link.root_id != true_roots[id_] and link.parent_id == parents[id_]:
-                wrong.append(WrongRoot(id_, link.parent_id, link.root_id, true_roots[id_]))
-        below = [(child, id_) for id_ in level for child in children[id_]]
-        true_roots |= {child: true_roots[id_] for child, id_ in below}
-        level = sorted(child for child, _ in below)
-    return Trees(tuple(wrong), _cyclic({i: p for i, p in parents.items() if i not in true_roots}))
-
-
-def _cyclic(parents: Mapping[int, int | None]) -> tuple[int, ...]:
-    """Return the ids of the providers in cycles.
-
-    :param parents: the parents of the providers in and below cycles
-    """
-    cyclic = set(parents)
-    while below := cyclic - {parents[id_] for id_ in cyclic}:
-        cyclic -= below
-    return tuple(sorted(cyclic))
+    cycles = set(parents)
+    while True:
+        # Without the topmost and the lowest level of what is not a cycle.
+        inner = {id_ for id_ in cycles if parents[id_] in cycles}
+        inner &= {parents[id_] for id_ in inner}
+        if inner == cycles:
+            return cycles
+        cycles = inner
 
 
 def root_corrections(
-    wrong: Iterable[WrongRoot], current: Mapping[int, tuple[int | None, int | None]]
+    wrong: Iterable[Any], current: Mapping[int, tuple[int | None, int | None]]
 ) -> dict[int, int]:
     """Return the roots to set, keyed by provider id, after the rows of the providers were locked.
 
-    A root is corrected only if the provider still has the same parent, and this parent has the
-    expected root, possibly after its own correction.
+    A root is corrected only if the provider has not changed, and its parent has the expected root,
+    possibly after its own correction.
 
-    :param wrong: the wrong roots before the locks, parents before their children
+    :param wrong: rows of `WRONG_ROOTS` before the locks, parents before their children
     :param current: the parent and root of each locked provider, keyed by provider id
     """
+    after = {id_: root_id for id_, (_, root_id) in current.items()}
     roots: dict[int, int] = {}
-    for one in wrong:
-        if one.id not in current:
-            continue
-        parent_id, root_id = current[one.id]
-        if parent_id != one.parent_id or root_id == one.true_root_id:
-            continue
-        if parent_id is None:
-            roots[one.id] = one.id
-        elif parent_id in current:
-            root_of_parent = roots.get(parent_id, current[parent_id][1])
-            if root_of_parent == one.true_root_id:
-                roots[one.id] = one.true_root_id
+    for id_, parent_id, root_id, true_root_id in wrong:
+        root_of_parent = true_root_id if parent_id is None else after.get(parent_id)
+        if current.get(id_) == (parent_id, root_id) and root_of_parent == true_root_id:
+            roots[id_] = after[id_] = true_root_id
     return roots

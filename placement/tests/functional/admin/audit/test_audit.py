@@ -1,5 +1,6 @@
 """Options of the audit, its cost, random links between providers, and concurrent requests."""
 
+import random
 from unittest import mock
 import uuid
 
@@ -81,42 +82,65 @@ class CostTest(base.TestCase):
         self.assertEqual({'idle-consumer': 1}, self.found())
 
 
-@where.only_on('sqlite', reason='The links are judged outside of the database.')
 class LinksTest(base.TestCase):
     """Wrong roots, missing parents and cycles in the links between providers."""
 
     def insert_links(self, rows) -> None:
         """Replace the providers; `rows` are their parents and roots."""
-        self.execute(
-            *(sa.delete(table) for table in (ALLOCATIONS, CONSUMERS, INVENTORIES, PROVIDERS)),
-            *(
-                sa.insert(PROVIDERS).values(
-                    id=FIRST + number,
-                    uuid=str(uuid.UUID(int=number)),
-                    name=f'p{number}',
-                    parent_provider_id=None if parent is None else FIRST + parent,
-                    root_provider_id=None if root is None else FIRST + root,
-                    generation=0,
-                )
-                for number, (parent, root) in enumerate(rows)
-            ),
-        )
+        providers = [
+            {
+                'id': FIRST + number,
+                'uuid': str(uuid.UUID(int=number)),
+                'name': f'p{number}',
+                'parent_provider_id': None if parent is None else FIRST + parent,
+                'root_provider_id': None if root is None else FIRST + root,
+                'generation': 0,
+            }
+            for number, (parent, root) in enumerate(rows)
+        ]
+        tables = ALLOCATIONS, CONSUMERS, INVENTORIES, PROVIDERS
+        self.execute(*map(sa.delete, tables), sa.insert(PROVIDERS).values(providers))
 
-    def test_the_corrections_of_all_kinds_of_links(self):
-        """The unit tests have the definition; the provider 9 does not exist."""
+    def test_the_definition(self):
+        """Follow the parents of each provider, without a memory of other providers."""
+        choose, ids = random.Random(1).choice, [None, None, *range(10)]
+        worlds = [[(choose(ids), choose(ids)) for _ in range(8)] for _ in range(30)]
         # A cycle of 0 and 1, 2 below it, a missing parent with a child, and a tree.
-        rows = [(1, 0), (0, 0), (1, 0), (9, 0), (3, 0), (None, 0), (5, None), (6, 9)]
-        self.insert_links(rows)
-        found = {'parent-missing': 1, 'root-missing': 4, 'parent-cycle': 2}
-        self.assertEqual(found, self.found(['parent-missing', 'root-missing', 'parent-cycle']))
-        self.repair('root-missing', 'parent-missing')
-        columns = PROVIDERS.c.id, PROVIDERS.c.parent_provider_id, PROVIDERS.c.root_provider_id
-        after = [(1, 0), (0, 0), (1, 0), (None, 3), (3, 3), (None, 5), (5, 5), (6, 5)]
-        expected = [(FIRST + n, *(i if i is None else FIRST + i for i in row))
-                    for n, row in enumerate(after)]  # fmt: skip
-        self.assertEqual(expected, self.rows(*columns))
+        worlds.append([(1, 0), (0, 0), (1, 0), (9, 0), (3, 0), (None, 0), (5, None), (6, 9)])
+        codes = 'parent-cycle', 'parent-missing', 'root-missing'
+        for rows in worlds:
+            exists = range(len(rows)).__contains__
+            roots, cyclic, depths = {}, [], {}
+            for number in range(len(rows)):
+                path = [number]
+                while exists(above := rows[path[-1]][0]) and above not in path:
+                    path.append(above)
+                if not exists(above):
+                    roots[number], depths[number] = path[-1], len(path)
+                elif above == number:
+                    cyclic.append(number)
+            orphans = [n for n, (parent, _) in enumerate(rows) if parent in (8, 9)]
+            wrong = [n for n in roots if n not in orphans and roots[n] != rows[n][1]]
+            wrong.sort(key=lambda n: (depths[n], n))
+            expected = {'root-missing': wrong, 'parent-missing': orphans, 'parent-cycle': cyclic}
+            self.insert_links(rows)
+            found = {one.code: one.rows for one in self.findings(codes)}
+            self.assertEqual(
+                expected,
+                {code: [int(one['provider'][1:]) for one in found.get(code, ())] for code in codes},
+                rows,
+            )
+            true_roots = [str(uuid.UUID(int=roots[number])) for number in wrong]
+            found_roots = [one['true_root_provider_uuid'] for one in found.get('root-missing', ())]
+            self.assertEqual(true_roots, found_roots, rows)
+            self.repair(*codes)
+            self.assertEqual({'parent-cycle': len(cyclic)} if cyclic else {}, self.found(codes))
+            stored = dict(self.rows(PROVIDERS.c.id, PROVIDERS.c.root_provider_id))
+            after = {number: stored[FIRST + number] - FIRST for number in roots}
+            self.assertEqual(roots, after, rows)
 
     def test_a_long_chain(self):
+        """The chain is longer than the default limit of the servers for recursive statements."""
         count, database = 1_500, db_api.get_placement_engine()
         for parents in ([None, *range(count - 1)], [*range(1, count), None]):
             self.insert_links([(parent, parent or 0) for parent in parents])
