@@ -6,10 +6,10 @@ providers, both in the order of their UUIDs.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,7 +20,7 @@ from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import inventory, provider_rows, resource_provider
+from placement.objects import generation, inventory, provider_rows, resource_provider
 
 _PROVIDERS = models.resource_providers
 _ALLOCATIONS = models.allocations
@@ -57,18 +57,6 @@ _ALLOCATION = (
 )
 
 
-class Change(NamedTuple):
-    """A row that changes.
-
-    :ivar text: the row, and its values before and after the change
-    :ivar update: the statement that changes the row; None if the move of all allocations or the
-        deletion of OLD changes it
-    """
-
-    text: str
-    update: sa.Update | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Facts:
     """What the decision depends on: rows of `_PROVIDER` and `_ALLOCATION`, inventories, and links.
@@ -78,7 +66,7 @@ class _Facts:
     :ivar allocations: those from OLD
     :ivar kept: the consumers and the classes of the allocations from NEW
     :ivar inventories: those of OLD and NEW
-    :ivar links: for OLD and NEW: the kind of each link, with the name and the id of the linked row
+    :ivar links_of_old: the kind of each link, with the name and the id of the linked row
     """
 
     old: Any
@@ -88,7 +76,8 @@ class _Facts:
     allocations: Sequence[Any] = ()
     kept: Sequence[tuple[str, str]] = ()
     inventories: Mapping[InventoryKey, InventoryUsage] = dataclasses.field(default_factory=dict)
-    links: Sequence[set[tuple[str, str, int]]] = ()
+    links_of_old: Set[tuple[str, str, int]] = frozenset()
+    links_of_new: Set[tuple[str, str, int]] = frozenset()
 
     @property
     def consumers(self) -> dict[str, Any]:
@@ -110,8 +99,7 @@ def plan(old: str, new: str) -> list[str]:
     :raises CannotProceedError: the change is not possible
     """
     with engine.snapshot() as conn:
-        facts = _read(conn, old, new)
-        return _texts(facts, _changes(facts))
+        return _changes(_read(conn, old, new))
 
 
 def rename(old: str, new: str, confirmed: Sequence[str] | None = None) -> list[str]:
@@ -125,27 +113,15 @@ def rename(old: str, new: str, confirmed: Sequence[str] | None = None) -> list[s
     def work(conn: sa.Connection) -> list[str]:
         facts = _lock_and_read(conn, old, new)
         changes = _changes(facts)
-        texts = _texts(facts, changes)
-        if confirmed is not None and texts != confirmed:
+        if confirmed is not None and changes != confirmed:
             raise CannotProceedError(
                 'The data has changed since it was printed, so nothing was changed. Stop '
                 'nova-compute of the host, and run the command again.'
             )
-        _write(conn, facts, changes)
-        return texts
+        _write(conn, facts)
+        return changes
 
     return engine.write(work)
-
-
-def _texts(facts: _Facts, changes: Sequence[Change]) -> list[str]:
-    old, new, number = facts.old, facts.new, len(facts.allocations)
-    verdict = f'{old.name} gets the UUID {facts.new_uuid}. Nothing else changes.'
-    if new is not None:
-        verdict = (
-            f'{number} allocation{"s" * (number != 1)} of {old.name} (OLD) will be from {new.name} '
-            '(NEW), and OLD is deleted.'
-        )
-    return [tables.printable(text) for text in (verdict, *(change.text for change in changes))]
 
 
 # Reading --------------------------------------------------------------------------
@@ -187,7 +163,8 @@ def _read(conn: sa.Connection, old_name: str, new_name: str) -> _Facts:
         allocations=of_old,
         kept=[(one.consumer, one.resource_class) for one in of_new],
         inventories=inventory.read_with_usage(conn, [old.id, new.id]),
-        links=[set(_links(conn, one.id)) for one in (old, new)],
+        links_of_old=set(_links(conn, old.id)),
+        links_of_new=set(_links(conn, new.id)),
     )
 
 
@@ -215,22 +192,29 @@ def _lock_and_read(conn: sa.Connection, old: str, new: str) -> _Facts:
 # Deciding -------------------------------------------------------------------------
 
 
-def _changes(facts: _Facts) -> list[Change]:
-    """Return the rows that change.
+def _changes(facts: _Facts) -> list[str]:
+    """Return a sentence, and a line for each row that changes, with its values before and after.
 
     :raises CannotProceedError: the contents of the database do not allow the change
     """
-    old, new = facts.old, facts.new
+    old, new, number = facts.old, facts.new, len(facts.allocations)
     _require_root('OLD', old)
     if new is None:
-        text = f'provider {old.name}: uuid {old.uuid} -> uuid {facts.new_uuid}'
-        row = sa.update(_PROVIDERS).where(_PROVIDERS.c.id == old.id)
-        return [Change(text, row.values(uuid=facts.new_uuid))]
-    if new.id in {one.id for one in facts.children}:
-        raise CannotProceedError(f'NEW ({new.uuid}) is in the tree of OLD ({old.uuid}).')
-    _require_root('NEW', new)
-    _check_allocations(facts)
-    return list(_moves(facts))
+        texts = [
+            f'{old.name} gets the UUID {facts.new_uuid}. Nothing else changes.',
+            f'provider {old.name}: uuid {old.uuid} -> uuid {facts.new_uuid}',
+        ]
+    else:
+        if new.id in {one.id for one in facts.children}:
+            raise CannotProceedError(f'NEW ({new.uuid}) is in the tree of OLD ({old.uuid}).')
+        _require_root('NEW', new)
+        _check_allocations(facts)
+        texts = [
+            f'{number} allocation{"s" * (number != 1)} of {old.name} (OLD) will be from {new.name} '
+            '(NEW), and OLD is deleted.',
+            *_moves(facts),
+        ]
+    return list(map(tables.printable, texts))
 
 
 def _require_root(which: str, provider: Any) -> None:
@@ -268,66 +252,62 @@ def _check_allocations(facts: _Facts) -> None:
             )
 
 
-def _moves(facts: _Facts) -> Iterator[Change]:
+def _moves(facts: _Facts) -> Iterator[str]:
     old, new = facts.old, facts.new
     for one in facts.allocations:
         row = f'{one.consumer} {one.resource_class} {one.used}'
-        yield Change(f'allocation {row}: provider OLD -> provider NEW')
+        yield f'allocation {row}: provider OLD -> provider NEW'
     for consumer, one in sorted(facts.consumers.items()):
         seen = one.generation
-        text = f'consumer {consumer}: generation {seen} -> generation {seen + 1}'
-        yield Change(text, _incremented(_CONSUMERS, one))
+        yield f'consumer {consumer}: generation {seen} -> generation {seen + 1}'
     for one in facts.children:
         seen = one.generation
-        parent = new.id if one.parent_id == old.id else one.parent_id
-        yield Change(
+        yield (
             f'provider {one.name} {one.uuid}: root OLD, generation {seen} -> root NEW, generation '
-            f'{seen + 1}',
-            _incremented(_PROVIDERS, one).values(
-                root_provider_id=new.id, parent_provider_id=parent
-            ),
+            f'{seen + 1}'
         )
-    of_old, of_new = facts.links
-    for kind, name, id_ in sorted(of_old):
-        if (kind, name, id_) in of_new:
-            yield Change(f'{kind} {name}: provider OLD -> deleted')
-            continue
-        key, _ = _LINKS[kind]
-        link = sa.update(key.table).where(key == id_, key.table.c.resource_provider_id == old.id)
-        text = f'{kind} {name}: provider OLD -> provider NEW'
-        yield Change(text, link.values(resource_provider_id=new.id))
+    for link in sorted(facts.links_of_old):
+        kind, name, _ = link
+        after = 'deleted' if link in facts.links_of_new else 'provider NEW'
+        yield f'{kind} {name}: provider OLD -> {after}'
     for (provider_id, name), stored in sorted(facts.inventories.items()):
         if provider_id == old.id:
             total = stored.inventory.total
-            yield Change(f'inventory {name}: provider OLD, total {total} -> deleted')
-    yield Change(f'provider {old.name} {old.uuid}: generation {old.generation} -> deleted')
+            yield f'inventory {name}: provider OLD, total {total} -> deleted'
+    yield f'provider {old.name} {old.uuid}: generation {old.generation} -> deleted'
     seen = new.generation
-    text = f'provider {new.name} {new.uuid}: generation {seen} -> generation {seen + 1}'
-    yield Change(text, _incremented(_PROVIDERS, new))
-
-
-def _incremented(table: sa.Table, row: Any) -> sa.Update:
-    """Return the statement that increments the generation, if it is still that of the row."""
-    seen = models.generation(table).element == row.generation
-    return sa.update(table).where(table.c.id == row.id, seen).values(generation=row.generation + 1)
+    yield f'provider {new.name} {new.uuid}: generation {seen} -> generation {seen + 1}'
 
 
 # Writing --------------------------------------------------------------------------
 
 
-def _write(conn: sa.Connection, facts: _Facts, changes: Sequence[Change]) -> None:
-    """Change the rows, and delete OLD if there is NEW.
+def _write(conn: sa.Connection, facts: _Facts) -> None:
+    """Change the rows, which are locked, and delete OLD if there is NEW.
 
     :raises exception.ConcurrentChange: a concurrent transaction changed the same rows
     """
     old, new = facts.old, facts.new
-    if new is not None:
-        of_old = _ALLOCATIONS.c.resource_provider_id == old.id
-        move = sa.update(_ALLOCATIONS).where(of_old).values(resource_provider_id=new.id)
-        if conn.execute(move).rowcount != len(facts.allocations):
-            raise exception.ConcurrentChange('The set of allocations of a resource provider')
-    for change in changes:
-        if change.update is not None and conn.execute(change.update).rowcount != 1:
-            raise exception.ConcurrentChange('A resource provider or one of its consumers')
-    if new is not None:
-        resource_provider.delete_rows(conn, old.id)
+    if new is None:
+        this_row = sa.update(_PROVIDERS).where(_PROVIDERS.c.id == old.id)
+        conn.execute(this_row.values(uuid=facts.new_uuid))
+        return
+    of_old = _ALLOCATIONS.c.resource_provider_id == old.id
+    move = sa.update(_ALLOCATIONS).where(of_old).values(resource_provider_id=new.id)
+    if conn.execute(move).rowcount != len(facts.allocations):
+        raise exception.ConcurrentChange('The set of allocations of a resource provider')
+    generation.increment_consumers(conn, _seen(facts.consumers.values()))
+    generation.increment_providers(conn, _seen([*facts.children, new]))
+    parent = _PROVIDERS.c.parent_provider_id
+    below = sa.update(_PROVIDERS).where(_PROVIDERS.c.id.in_([one.id for one in facts.children]))
+    parent_after = sa.case((parent == old.id, new.id), else_=parent)
+    conn.execute(below.values(root_provider_id=new.id, parent_provider_id=parent_after))
+    for kind, _, id_ in facts.links_of_old - facts.links_of_new:
+        key, _ = _LINKS[kind]
+        link = sa.update(key.table).where(key == id_, key.table.c.resource_provider_id == old.id)
+        conn.execute(link.values(resource_provider_id=new.id))
+    resource_provider.delete_rows(conn, old.id)
+
+
+def _seen(rows: Iterable[Any]) -> dict[int, int]:
+    return {one.id: one.generation for one in rows}
