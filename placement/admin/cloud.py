@@ -17,6 +17,7 @@ from placement.admin.progress import Progress, silent
 from placement.candidates import pages
 from placement.candidates.model import Anchor, Provider
 from placement.candidates.sharing import SharingProviders
+from placement.db import sql
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -32,17 +33,20 @@ UNLISTED = (
 )
 
 
-def _pairs(table: sa.Table, column: str) -> sa.Select[Any]:
-    return sa.select(table.c.id, table.c[column])
-
-
 def _count(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     return sa.select(sa.func.count()).select_from(table).where(*conditions).scalar_subquery()
 
 
 _TREES = pages.columns(with_aggregates=True)
 _NAMES = sa.select(_PROVIDERS.c.id, _PROVIDERS.c.name, models.generation(_PROVIDERS))
-_AGGREGATES = _pairs(models.placement_aggregates, 'uuid')
+_AGGREGATES = models.placement_aggregates
+# The columns with the names of what is not a provider, in the order of the fields of `Cloud`.
+_OTHER_NAMES: tuple[sa.Column[Any], ...] = (
+    models.resource_classes.c.name,
+    models.traits.c.name,
+    _AGGREGATES.c.uuid,
+    models.projects.c.external_id,
+)
 _USAGE_OF_PROJECTS = (
     sa.select(
         _CONSUMERS.c.project_id,
@@ -58,15 +62,17 @@ _COUNTS = sa.select(
     _count(_ALLOCATIONS),
     UNLISTED.scalar_subquery(),
 )
-_STATEMENTS: tuple[sa.Select[Any], ...] = (
+_STATEMENTS: tuple[sa.Executable, ...] = (
     # The first statement decides which state the others read.
     _COUNTS,
     _TREES,
     _NAMES,
-    _pairs(models.resource_classes, 'name'),
-    _pairs(models.traits, 'name'),
-    _AGGREGATES,
-    _pairs(models.projects, 'external_id'),
+    sa.union_all(
+        *(
+            sa.select(sa.literal_column(str(kind)), name.table.c.id, sql.StoredText(name))
+            for kind, name in enumerate(_OTHER_NAMES)
+        )
+    ),
 )
 
 
@@ -129,15 +135,15 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
         for statement in statements:
             rows.append([tuple(row) for row in conn.execute(statement)])
             advance(1)
-    counts, providers, names, classes, traits, aggregates, projects, *usage = rows
+    counts, providers, names, other_names, *usage = rows
+    by_kind: list[Any] = [{} for _ in _OTHER_NAMES]
+    for kind, id_, name in other_names:
+        by_kind[kind][id_] = name
     return Cloud(
         pages.providers_of(providers),
         {id_: name or '' for id_, name, _ in names},
         {id_: generation for id_, _, generation in names},
-        dict(classes),
-        dict(traits),
-        dict(aggregates),
-        dict(projects),
+        *by_kind,
         [(project, class_id, int(used)) for project, class_id, used in usage[0]] if usage else (),
         *counts[0],
     )
@@ -158,7 +164,7 @@ def names(conn: sa.Connection) -> dict[int, str]:
 
 def aggregates(conn: sa.Connection) -> dict[int, str]:
     """Return aggregate id -> UUID."""
-    return dict(map(tuple, conn.execute(_AGGREGATES)))
+    return dict(map(tuple, conn.execute(sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid))))
 
 
 def root_names(conn: sa.Connection) -> dict[str, str]:
