@@ -116,7 +116,7 @@ def parent_cycle(audited: model.Audited) -> model.Found:
 
 
 # For each table: the rows without a generation, with names.
-_WITHOUT_GENERATION = {
+_WITHOUT_GENERATION: dict[sa.Table, sa.Select[Any]] = {
     table: names.where(table.c.generation.is_(None))
     for table, names in (
         (_PROVIDERS, sa.select(*model.provider_columns(_ID)).order_by(_ID)),

@@ -1,11 +1,12 @@
 """Read the rows of the kinds, and find rows that a file cannot describe."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement.admin.audit import model as audit
+from placement.admin import audit
+from placement.admin.audit import model as codes
+from placement.admin.audit import trees
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer.kinds import KINDS, LARGEST_RATIO, Field, Kind
 from placement.capacity import MAX_INT
@@ -14,18 +15,15 @@ from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
 
-# The server limits the number of levels of a recursive statement. MariaDB silently truncates the
-# result at the limit.
-_DEEPEST = {True: 'max_recursive_iterations', False: 'cte_max_recursion_depth'}
 # The finding of `placement-manage audit` for a missing row, by the field that refers to it.
 _AUDIT_CODES = {
-    'consumer': audit.ORPHAN_ALLOCATION,
-    'provider': audit.ORPHAN_PROVIDER,
-    'resource_class': audit.UNKNOWN_CLASS,
-    'project': audit.OWNER_MISSING,
-    'user': audit.OWNER_MISSING,
-    'consumer_type': audit.OWNER_MISSING,
-    'parent': audit.PARENT_MISSING,
+    'consumer': codes.ORPHAN_ALLOCATION,
+    'provider': codes.ORPHAN_PROVIDER,
+    'resource_class': codes.UNKNOWN_CLASS,
+    'project': codes.OWNER_MISSING,
+    'user': codes.OWNER_MISSING,
+    'consumer_type': codes.OWNER_MISSING,
+    'parent': codes.PARENT_MISSING,
 }
 
 
@@ -36,12 +34,10 @@ def prepare(conn: sa.Connection) -> None:
         # import that was rolled back, a nested loop takes minutes instead of a second
         # (10,000 hosts, 2026-11).
         conn.exec_driver_sql('SET LOCAL enable_nestloop = off')
-    if conn.dialect.name != 'mysql':
-        return
-    variable = _DEEPEST[bool(getattr(conn.dialect, 'is_mariadb', False))]
-    conn.exec_driver_sql(f'SET SESSION {variable} = 4294967295')
-    # While the reader of a pipe pauses, the server waits for this process.
-    conn.exec_driver_sql('SET SESSION net_write_timeout = 31536000')
+    if conn.dialect.name == 'mysql':
+        # While the reader of a pipe pauses, the server waits for this process.
+        conn.exec_driver_sql('SET SESSION net_write_timeout = 31536000')
+    trees.permit_any_depth(conn)
 
 
 def counts(conn: sa.Connection) -> dict[str, int]:
@@ -56,7 +52,7 @@ def counts(conn: sa.Connection) -> dict[str, int]:
 def select(kind: Kind) -> sa.Select[Any]:
     """Return a select of the values of the fields of a kind, in the order of the file."""
     if kind.name == 'provider':
-        tree = _tree()
+        tree = trees.TREE
         source, values = _join(kind, tree.join(_PROVIDERS, _PROVIDERS.c.id == tree.c.id))
         order: list[sa.ColumnElement[Any]] = [tree.c.depth, sql.CodePointOrder(_PROVIDERS.c.uuid)]
     else:
@@ -87,22 +83,6 @@ def _join(
     return source, values
 
 
-def _tree() -> sa.CTE:
-    """Return the providers with `id`, `root_id` (the true root) and `depth` (0 for a root).
-
-    Providers whose ancestors are missing or form a cycle are omitted.
-    """
-    roots = sa.select(
-        _PROVIDERS.c.id, _PROVIDERS.c.id.label('root_id'), sa.literal_column('0').label('depth')
-    ).where(_PROVIDERS.c.parent_provider_id.is_(None))
-    tree = roots.cte('tree', recursive=True)
-    return tree.union_all(
-        sa.select(_PROVIDERS.c.id, tree.c.root_id, tree.c.depth + 1).join_from(
-            tree, _PROVIDERS, _PROVIDERS.c.parent_provider_id == tree.c.id
-        )
-    )
-
-
 # Rows that a file cannot describe -------------------------------------------------
 
 
@@ -112,7 +92,7 @@ def require_sound(conn: sa.Connection, remedy: str) -> None:
     :param remedy: the sentence that follows the description of the rows
     :raises CannotProceedError: the message names the `audit` command that displays the rows
     """
-    codes: dict[str, None] = {}
+    found: dict[str, None] = {}
     for kind in KINDS.values():
         for field in _damaged_fields(conn, kind):
             if field.name not in _AUDIT_CODES:
@@ -120,12 +100,13 @@ def require_sound(conn: sa.Connection, remedy: str) -> None:
                     f'The table {kind.table.name} has a row whose {field.column.name} is not '
                     'valid, or refers to a row that does not exist. Correct or delete this row.'
                 )
-            codes[_AUDIT_CODES[field.name]] = None
-    codes |= dict.fromkeys(_damaged_trees(conn, audit.PARENT_MISSING in codes))
-    if codes:
+            found[_AUDIT_CODES[field.name]] = None
+    damaged_trees = audit.findings(conn, [codes.ROOT_MISSING, codes.PARENT_CYCLE], row_limit=0)
+    found |= dict.fromkeys(one.code for one in damaged_trees)
+    if found:
         raise CannotProceedError(
             'The database has rows that refer to missing rows. '
-            f'`placement-manage audit --only {",".join(codes)}` lists them. {remedy}'
+            f'`placement-manage audit --only {",".join(found)}` lists them. {remedy}'
         )
 
 
@@ -155,19 +136,3 @@ def _is_invalid(field: Field, value: sa.ColumnElement[Any]) -> sa.ColumnElement[
         largest = sa.literal(LARGEST_RATIO, sa.Double)
         return sa.or_(column > largest, column < -largest)
     return sa.false() if field.nullable else column.is_(None)
-
-
-def _damaged_trees(conn: sa.Connection, lacks_parents: bool) -> Iterator[str]:
-    """Yield the finding of `audit` for each kind of damage in the provider trees."""
-    tree = _tree()
-    wrong = sa.func.coalesce(_PROVIDERS.c.root_provider_id, 0) != tree.c.root_id
-    number, wrong_roots = conn.execute(
-        sa.select(
-            sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((wrong, 1), else_=0)), 0)
-        ).join_from(tree, _PROVIDERS, _PROVIDERS.c.id == tree.c.id)
-    ).one()
-    if wrong_roots:
-        yield audit.ROOT_MISSING
-    # Providers below a missing parent are not part of a tree either.
-    if not lacks_parents and number != counts(conn)['provider']:
-        yield audit.PARENT_CYCLE

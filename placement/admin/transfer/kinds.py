@@ -28,7 +28,7 @@ KIND = 'kind'
 # Single precision stores ratios of this magnitude with six significant digits.
 LARGEST_RATIO, _SMALLEST_RATIO = 3.40282e38, 1.17549e-38
 _TIME = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ', re.ASCII)
-_TIMES = ('created_at', 'updated_at')
+TIMES = ('created_at', 'updated_at')
 # The database assigns the ids; the root of a provider follows from its parents.
 _NOT_EXPORTED = {'id', 'root_provider_id'}
 # The names of fields that are not the name of the column without `_id`.
@@ -186,8 +186,8 @@ def _kind(name: str, table: sa.Table, key: tuple[str, ...]) -> Kind:
     columns = [column for column in table.c if column.name not in _NOT_EXPORTED]
     fields = {field.name: field for field in (_field(column, key) for column in columns)}
     references = [name for name, field in fields.items() if field.refers_to]
-    values = [name for name in fields if name not in {*references, *_TIMES}]
-    order = dict.fromkeys((*key, *values, *references, *_TIMES))
+    values = [name for name in fields if name not in {*references, *TIMES}]
+    order = dict.fromkeys((*key, *values, *references, *TIMES))
     return Kind(name, table, {one: fields[one] for one in order}, key)
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.admin import progress as reporting
 from placement.admin.failure import CannotProceedError
-from placement.admin.transfer import database
+from placement.admin.transfer import database, kinds
 from placement.admin.transfer.document import Document, InvalidLineError, Line, shown
 from placement.admin.transfer.kinds import KINDS, Kind
 from placement.db import engine, expressions, failures
@@ -27,7 +27,6 @@ _CLASSES = models.resource_classes
 _WITH_STANDARDS = ('resource_class', 'trait')
 # Lines of these kinds may describe existing rows, which several clouds have in common.
 _SHARED = (*_WITH_STANDARDS, 'aggregate', 'consumer_type', 'project', 'user')
-_BEFORE_THE_FIRST = -1
 
 
 class OverCapacity(NamedTuple):
@@ -53,7 +52,7 @@ def load(
     """
     migration.require_current()
     source = Document(file)
-    with _transaction() as conn:
+    with _transaction() as conn, sync.explicit_zero(conn):
         database.prepare(conn)
         before = database.counts(conn)
         if force:
@@ -207,27 +206,37 @@ class _Loader:
 
     def __init__(self, conn: sa.Connection) -> None:
         self._conn = conn
-        self.last: dict[str, int] = {}
-        for name in ('provider', 'consumer'):
-            last = conn.scalar(sa.select(sa.func.max(KINDS[name].table.c.id)))
-            self.last[name] = _BEFORE_THE_FIRST if last is None else last
+        self.last = {name: self._last_id(name) for name in ('provider', 'consumer')}
         # For each kind: the ids of the rows of the file by name or UUID.
         self._shared: dict[str, dict[str, int]] = {name: {} for name in _SHARED}
 
     def write(self, lines: Sequence[Line]) -> int:
         """Write the rows of lines of one kind, and return the number of new rows.
 
+        Existing rows that several clouds have in common are kept; standard traits and classes get
+        the times of the file.
+
         :raises InvalidLineError: the database rejects a row, or a row to which it refers does not
             exist
         """
         kind = lines[0].kind
-        if kind.name in _SHARED:
-            return self._write_shared(kind, lines)
-        rows = self._resolved(kind, lines)
-        if kind.name == 'provider':
-            self._add_roots(rows)
-        self._insert(lines, rows)
-        return len(lines)
+        if kind.name not in _SHARED:
+            self._insert_new(kind, lines)
+            return len(lines)
+        (name,) = kind.key
+        texts = [line.values[name] for line in lines]
+        ids = self._existing(kind, texts)
+        new = [line for line in lines if line.values[name] not in ids]
+        if kind.name in _WITH_STANDARDS:
+            self._update_times(kind, ids, lines)
+        self._insert_new(kind, new)
+        self._shared[kind.name].update(self._existing(kind, texts))
+        return len(new)
+
+    def _last_id(self, name: str) -> int:
+        """Return the largest id of a row of a kind; -1 if there is none."""
+        largest = sa.func.coalesce(sa.func.max(KINDS[name].table.c.id), -1)
+        return int(self._conn.execute(sa.select(largest)).scalar_one())
 
     def set_roots(self) -> None:
         """Set the root of the new root providers to the providers themselves."""
@@ -237,6 +246,15 @@ class _Loader:
             .where(is_new, _PROVIDERS.c.root_provider_id.is_(None))
             .values(root_provider_id=_PROVIDERS.c.id, updated_at=_PROVIDERS.c.updated_at)
         )
+
+    def _insert_new(self, kind: Kind, lines: Sequence[Line]) -> None:
+        """Insert rows with the ids of what they refer to."""
+        rows = self._resolved(kind, lines)
+        if kind.name == 'provider':
+            self._add_roots(rows)
+        elif kind.name == 'resource_class':
+            self._add_ids(lines, rows)
+        self._insert(lines, rows)
 
     def _add_roots(self, rows: Sequence[dict[str, Any]]) -> None:
         """Add the root of each provider to its row; a new root has no root yet."""
@@ -308,67 +326,34 @@ class _Loader:
             for line, row in zip(lines, rows, strict=True):
                 self._insert([line], [row])
 
-    def _write_shared(self, kind: Kind, lines: Sequence[Line]) -> int:
-        """Insert the rows that do not exist; standard traits and classes get the file's times."""
-        (name,) = kind.key
-        texts = [line.values[name] for line in lines]
-        ids = self._existing(kind, texts)
-        new = [line for line in lines if line.values[name] not in ids]
-        if kind.name in _WITH_STANDARDS:
-            self._update_times(kind, ids, lines)
-        if kind.name == 'resource_class' and new:
-            with sync.explicit_zero(self._conn):
-                self._insert(new, self._with_ids(new))
-        else:
-            self._insert(new, [line.values for line in new])
-        self._shared[kind.name].update(self._existing(kind, texts))
-        return len(new)
-
     def _update_times(self, kind: Kind, ids: Mapping[str, int], lines: Iterable[Line]) -> None:
         """Set the times of existing rows with standard names."""
-        created, updated = (sa.bindparam(name, type_=sa.DateTime) for name in ('new', 'changed'))
-        update = (
-            sa.update(kind.table)
-            .where(kind.table.c.id == sa.bindparam('row_id'))
-            .values(created_at=created, updated_at=updated)
-        )
         standard = [
-            line.values
+            {'row_id': ids[line.values['name']], **{one: line.values[one] for one in kinds.TIMES}}
             for line in lines
             if line.values['name'] in ids and not resource_class.is_custom(line.values['name'])
         ]
         if standard:
-            self._conn.execute(
-                update,
-                [
-                    {
-                        'row_id': ids[values['name']],
-                        'new': values['created_at'],
-                        'changed': values['updated_at'],
-                    }
-                    for values in standard
-                ],
-            )
+            is_row = kind.table.c.id == sa.bindparam('row_id')
+            self._conn.execute(sa.update(kind.table).where(is_row), standard)
 
-    def _with_ids(self, lines: Iterable[Line]) -> list[dict[str, Any]]:
-        """Return the rows of resource classes, with the ids that the service would choose."""
-        highest = self._conn.scalar(sa.select(sa.func.max(_CLASSES.c.id))) or 0
-        custom_ids = itertools.count(max(resource_class.FIRST_CUSTOM_ID, highest + 1))
-        rows = []
-        for line in lines:
-            name = line.values['name']
+    def _add_ids(self, lines: Iterable[Line], rows: Iterable[dict[str, Any]]) -> None:
+        """Add the ids that the service would choose to the rows of resource classes."""
+        custom_ids = itertools.count(
+            max(resource_class.FIRST_CUSTOM_ID, self._last_id('resource_class') + 1)
+        )
+        for line, row in zip(lines, rows, strict=True):
+            name = row['name']
             if resource_class.is_custom(name):
-                id_ = next(custom_ids)
+                row['id'] = next(custom_ids)
             elif name in orc.STANDARDS:
-                id_ = orc.STANDARDS.index(name)
+                row['id'] = orc.STANDARDS.index(name)
             else:
                 raise InvalidLineError(
                     line.number,
                     f'The standard resource class {shown(name)} is unknown; install a newer '
                     'version of os-resource-classes',
                 )
-            rows.append({'id': id_, **line.values})
-        return rows
 
 
 def _rejected(line: Line, is_repeated: bool) -> InvalidLineError:
