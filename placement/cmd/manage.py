@@ -1,13 +1,16 @@
 """The command `placement-manage`. Each command is in a module of this package."""
 
+import functools
 import importlib
+import itertools
+import re
 import sys
 from typing import Any
 
 from placement.cmd import program
 
-# For each command, its module and its line in the help. A module is imported only if the command
-# line contains the name of its command, because all of them together take a second.
+# For each command, its module and its line in the help. Only the module of the command that is
+# executed is imported, because all of them together take a second.
 COMMANDS = {
     'db': ('db', 'Migrate the schema and the data of the database.'),
     'explain': ('explain', 'Explain why a query has no allocation candidates.'),
@@ -24,7 +27,7 @@ COMMANDS = {
 
 def main() -> int:
     """Execute the command that `sys.argv` names and return its exit status."""
-    command = next((word for word in sys.argv if word in COMMANDS), None)
+    command = _command()
     return program.main(
         program.Program(
             name='placement-manage',
@@ -34,15 +37,27 @@ def main() -> int:
             'the command failed, or the command line is not valid. An error is one sentence. db '
             'online_data_migrations has other exit statuses; see its help.',
             destination='category',
-            add_commands=_add_commands,
+            add_commands=functools.partial(_add_commands, command),
             failed=program.ERROR if command == 'db' else program.CANNOT,
         )
     )
 
 
-def _add_commands(commands: Any) -> None:
-    # A set, because export and import are in the same module.
-    for module in {module for name, (module, _) in COMMANDS.items() if name in sys.argv}:
+def _command() -> str | None:
+    """Return the command that `sys.argv` names; an option before it can name a file like it."""
+    return next(
+        (
+            word
+            for before, word in itertools.pairwise(sys.argv)
+            if word in COMMANDS and not re.fullmatch('--(config|log)[a-z-]*', before)
+        ),
+        None,
+    )
+
+
+def _add_commands(command: str | None, commands: Any) -> None:
+    if command is not None:
+        module, _ = COMMANDS[command]
         importlib.import_module(f'placement.cmd.{module}').add_commands(commands)
     for name, (_, text) in COMMANDS.items():
         if name not in commands.choices:

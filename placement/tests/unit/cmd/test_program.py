@@ -65,9 +65,9 @@ class CommandLineTest(base.BaseTestCase):
             self.assertEqual(text, f'{described.partition(". ")[0]}.')
 
     def test_help_imports_only_its_command(self):
-        for arguments in ('[]', '["audit"]'):
+        for arguments in ([], ['--config-file', 'explain', 'audit', '--only', 'explain']):
             code = (
-                f'import sys; sys.argv[1:] = {arguments} + ["--help"]\n'
+                f'import sys; sys.argv[1:] = {[*arguments, "--help"]}\n'
                 'from placement.cmd import manage\n'
                 'try: manage.main()\n'
                 'except SystemExit: print(*sys.modules, file=sys.stderr)\n'
