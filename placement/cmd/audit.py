@@ -11,38 +11,29 @@ _WRITERS = (
     'It is safe only while nothing writes to the database: stop all processes of Placement, and '
     'all other programs that write to it'
 )
+_OPTIONS = f"""
+--only CODE[,CODE...]
+    check and correct only these codes, which the report names
+--fix
+    correct what has a safe correction; the service can continue to run
+--purge
+    delete projects, users, consumer types and aggregates that are not used. {_WRITERS}
+--servers FILE
+    the output of `openstack server list --all-projects --limit -1 -f json`: also find consumers
+    without a server, and servers without allocations
+--yes
+    do not ask before --purge
+"""
+_EPILOG = """
+Exit status: 0 nothing was found but notices, or everything else was corrected; 1 errors are left; 2
+the command line is not valid, or the database cannot be read or written.
+"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'audit', _audit, _TEXT)
-    parser.epilog = (
-        'Exit status: 0 nothing was found but notices, or everything else was corrected; 1 errors '
-        'are left; 2 the command line is not valid, or the database cannot be read or written.'
-    )
-    parser.add_argument(
-        '--only',
-        metavar='CODE[,CODE...]',
-        type=lambda text: [code.strip() for code in text.split(',')],
-        help='check and correct only these codes, which the report names',
-    )
-    parser.add_argument(
-        '--fix',
-        action='store_true',
-        help='correct what has a safe correction; the service can continue to run',
-    )
-    parser.add_argument(
-        '--purge',
-        action='store_true',
-        help=f'delete projects, users, consumer types and aggregates that are not used. {_WRITERS}',
-    )
-    parser.add_argument(
-        '--servers',
-        metavar='FILE',
-        help='the output of `openstack server list --all-projects --limit -1 -f json`: also find '
-        'consumers without a server, and servers without allocations',
-    )
-    parser.add_argument('--yes', action='store_true', help='do not ask before --purge')
+    parser = program.add_database_command(commands, 'audit', _audit, _TEXT, epilog=_EPILOG)
+    program.add_options(parser, _OPTIONS, only={'type': program.words})
     output.add_names_option(parser)
     output.add_format_option(parser)
 

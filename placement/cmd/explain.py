@@ -19,40 +19,29 @@ from placement.cmd import assume, output, program
 CANDIDATES, NO_CANDIDATES = 0, 1
 
 _TEXT = 'Explain why a query has no allocation candidates.'
+_OPTIONS = """
+QUERY
+    a query of GET /allocation_candidates: a query string, a path with a query, a URL, or the line
+    that Placement logged; - reads it from standard input
+--request ID
+    QUERY is a log file of Placement: explain the last search of the request with this id, which can
+    be that of the client
+--microversion X.Y
+    default: that of the line of the log, or latest
+--nearest N
+    list at most N trees, or groups of equal trees, in which few conditions fail; default:
+    %(default)s
+"""
+_EPILOG = """
+Exit status: 0 the query has candidates; 1 none was found; 2 the query, an assumption, or the
+command line is not valid, or the database cannot be read.
+"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'explain', _explain, _TEXT)
-    parser.epilog = (
-        'Exit status: 0 the query has candidates; 1 none was found; 2 the query, an assumption, or '
-        'the command line is not valid, or the database cannot be read.'
-    )
-    parser.add_argument(
-        'query',
-        metavar='QUERY',
-        help='a query of GET /allocation_candidates: a query string, a path with a query, a URL, '
-        'or the line that Placement logged; - reads it from standard input',
-    )
-    parser.add_argument(
-        '--request',
-        metavar='ID',
-        help='QUERY is a log file of Placement: explain the last search of the request with this '
-        'id, which can be that of the client',
-    )
-    parser.add_argument(
-        '--microversion',
-        metavar='X.Y',
-        help='default: that of the line of the log, or latest',
-    )
-    parser.add_argument(
-        '--nearest',
-        metavar='N',
-        type=_count,
-        default=5,
-        help='list at most N trees, or groups of equal trees, in which few conditions fail; '
-        'default: %(default)s',
-    )
+    parser = program.add_database_command(commands, 'explain', _explain, _TEXT, epilog=_EPILOG)
+    program.add_options(parser, _OPTIONS, nearest={'type': _count, 'default': 5})
     assume.add_option(parser)
     output.add_names_option(parser)
     output.add_format_option(parser)

@@ -26,53 +26,40 @@ _TEXT = (
 ADDRESS = '127.0.0.1:9180'
 CACHE_SECONDS = '30'
 HEADROOM_SECONDS = '300'
+_HOW = """
+--listen ADDRESS:PORT
+    where to serve /metrics; default: %(default)s
+--once
+    print the metrics once instead of serving them
+"""
+_OPTIONS = """
+--cache SECONDS
+    serve metrics of up to this age without a new read; default: %(default)s
+--without NAME[,NAME...]
+    leave out these metrics
+--headroom NAME=QUERY
+    export how many more claims of a query of GET /allocation_candidates fit, as
+    placement_headroom{query="NAME"}; the option can be repeated
+--headroom-interval SECONDS
+    compute the headroom in the background, at most every SECONDS; default: %(default)s
+--drain-interval SECONDS
+    export how many trees can be drained, as placement_trees_drainable, and compute it in the
+    background, at most every SECONDS
+"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
     parser = program.add_database_command(commands, 'exporter', _export, _TEXT, patient=False)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        '--listen',
-        metavar='ADDRESS:PORT',
-        default=ADDRESS,
-        help='where to serve /metrics; default: %(default)s',
-    )
-    how.add_argument(
-        '--once', action='store_true', help='print the metrics once instead of serving them'
-    )
-    parser.add_argument(
-        '--cache',
-        metavar='SECONDS',
-        default=CACHE_SECONDS,
-        help='serve metrics of up to this age without a new read; default: %(default)s',
-    )
-    parser.add_argument(
-        '--without',
-        metavar='NAME[,NAME...]',
-        type=lambda text: [name.strip() for name in text.split(',')],
-        default=[],
-        help='leave out these metrics',
-    )
-    parser.add_argument(
-        '--headroom',
-        metavar='NAME=QUERY',
-        action='append',
-        default=[],
-        help='export how many more claims of a query of GET /allocation_candidates fit, as '
-        'placement_headroom{query="NAME"}; the option can be repeated',
-    )
-    parser.add_argument(
-        '--headroom-interval',
-        metavar='SECONDS',
-        default=HEADROOM_SECONDS,
-        help='compute the headroom in the background, at most every SECONDS; default: %(default)s',
-    )
-    parser.add_argument(
-        '--drain-interval',
-        metavar='SECONDS',
-        help='export how many trees can be drained, as placement_trees_drainable, and compute it '
-        'in the background, at most every SECONDS',
+    program.add_options(how, _HOW, listen={'default': ADDRESS})
+    program.add_options(
+        parser,
+        _OPTIONS,
+        cache={'default': CACHE_SECONDS},
+        without={'type': program.words, 'default': []},
+        headroom={'action': 'append', 'default': []},
+        headroom_interval={'default': HEADROOM_SECONDS},
     )
 
 

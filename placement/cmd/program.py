@@ -5,10 +5,11 @@ that a command prints its help without them.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import functools
 import os
+import re
 import signal
 import sys
 import traceback
@@ -85,6 +86,7 @@ def add_database_command(
     creates_database: bool = False,
     patient: bool = True,
     group: str = '',
+    epilog: str | None = None,
 ) -> argparse.ArgumentParser:
     """Add a command of `placement-manage` that uses the database, and return its parser.
 
@@ -94,14 +96,40 @@ def add_database_command(
     :param patient: whether to wait for responses of the database without a time limit, and for the
         start of the database server if `[placement_database] max_retries` is set
     :param group: the command of which this one is a subcommand
+    :param epilog: the end of the help, with the exit statuses
     """
     prog = ' '.join(filter(None, ('placement-manage', group, name)))
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, prog=prog, help=text, description=text
+        name, prog=prog, help=text, description=text, epilog=epilog
     )
     action = functools.partial(_on_database, action, creates_database, patient)
     parser.set_defaults(action=action)
     return parser
+
+
+def add_options(parser: Any, text: str, **settings: Mapping[str, Any]) -> None:
+    """Add the arguments of a command that a text lists.
+
+    The line of an option has its name, and the name of its value if it has one; the line of a
+    positional argument has the name of its value only. The indented lines below it are its help.
+
+    :param parser: a parser, or a group of one
+    :param settings: further parameters of `ArgumentParser.add_argument`, by the name of the option
+    """
+    for paragraph in re.split(r'\n(?=\S)', text.strip()):
+        line, *lines = paragraph.splitlines()
+        name, _, value = line.partition(' ')
+        key = name.strip('-').replace('-', '_').lower()
+        keywords: dict[str, Any] = {'metavar': value} if value else {'action': 'store_true'}
+        if not name.startswith('-'):
+            name, keywords = key, {'metavar': name}
+        help_ = ' '.join(map(str.strip, lines))
+        parser.add_argument(name, help=help_, **{**keywords, **settings.get(key, {})})
+
+
+def words(text: str) -> list[str]:
+    """Return the parts of the value of an option, which are separated by commas."""
+    return [word.strip() for word in text.split(',')]
 
 
 def _on_database(

@@ -11,35 +11,26 @@ from placement.cmd import output, program
 from placement.db import engine
 
 _TEXT = 'Write an HTML page that shows the contents of the database.'
-_STANDARD_OUTPUT = '-'
+_OPTIONS = """
+FILE
+    the page, for example report.html; an existing file is replaced when the page is complete; -
+    writes the page to standard output
+--drain
+    show which trees can be drained, as `placement-manage drain --each` prints it
+--headroom NAME=QUERY
+    show how many more claims of a query of GET /allocation_candidates fit; the option can be
+    repeated
+"""
+_EPILOG = """
+Exit status: 0 the page is written; 2 the page cannot be written, the database cannot be read, or
+the command line is not valid.
+"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'report', _report, _TEXT)
-    parser.epilog = (
-        'Exit status: 0 the page is written; 2 the page cannot be written, the database cannot be '
-        'read, or the command line is not valid.'
-    )
-    parser.add_argument(
-        'file',
-        metavar='FILE',
-        help='the page, for example report.html; an existing file is replaced when the page is '
-        'complete; - writes the page to standard output',
-    )
-    parser.add_argument(
-        '--drain',
-        action='store_true',
-        help='show which trees can be drained, as `placement-manage drain --each` prints it',
-    )
-    parser.add_argument(
-        '--headroom',
-        metavar='NAME=QUERY',
-        action='append',
-        default=[],
-        help='show how many more claims of a query of GET /allocation_candidates fit; the option '
-        'can be repeated',
-    )
+    parser = program.add_database_command(commands, 'report', _report, _TEXT, epilog=_EPILOG)
+    program.add_options(parser, _OPTIONS, headroom={'action': 'append', 'default': []})
     output.add_names_option(parser)
 
 
@@ -50,7 +41,7 @@ def _report(config: cfg.ConfigOpts) -> int:
     path = config.category.file
     known = names.read(config.category.names)
     queries = reading.parse_named(config.category.headroom)
-    if path != _STANDARD_OUTPUT:
+    if path != atomic_file.STANDARD:
         atomic_file.check(path)
     with engine.snapshot() as conn:
         shown = contents.read(
@@ -63,7 +54,7 @@ def _report(config: cfg.ConfigOpts) -> int:
             config.category.drain,
         )
     rendered = page.render(shown, output.progress)
-    if path == _STANDARD_OUTPUT:
+    if path == atomic_file.STANDARD:
         _print(rendered)
     else:
         with atomic_file.replacing(path) as file:

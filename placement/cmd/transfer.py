@@ -8,7 +8,7 @@ import secrets
 import shlex
 import signal
 import sys
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, cast
 
 from oslo_config import cfg
 
@@ -24,50 +24,37 @@ _KEY_BYTES = 16
 _SHOWN = 20
 
 
+_EXPORT = (
+    'Write the contents of the database to a file. The file is independent of the database system, '
+    'and `placement-manage import` reads it.'
+)
+_EXPORT_OPTIONS = f"""
+FILE
+    compressed if the name ends in .gz; the default, -, is the standard output
+--anonymize
+    replace the names of providers, projects and users, and custom names
+--key-file KEYFILE
+    with --anonymize: a file with a secret of at least {_KEY_BYTES} bytes, so that several exports
+    have the same pseudonyms; by default, each export has a random key
+"""
+_IMPORT = 'Insert the contents of a file into an empty database. Stop the service before.'
+_IMPORT_OPTIONS = """
+FILE
+    a file of `placement-manage export`; - is the standard input
+--force
+    also import into a database that contains data
+"""
+
+
 def add_commands(commands: Any) -> None:
     """Add the commands to the result of `ArgumentParser.add_subparsers`."""
-    export_ = program.add_database_command(
-        commands,
-        'export',
-        _export,
-        'Write the contents of the database to a file. The file is independent of the database '
-        'system, and `placement-manage import` reads it.',
-    )
-    export_.add_argument(
-        'file',
-        nargs='?',
-        default=atomic_file.STANDARD,
-        metavar='FILE',
-        help='compressed if the name ends in .gz; the default, -, is the standard output',
-    )
-    export_.add_argument(
-        '--anonymize',
-        action='store_true',
-        help='replace the names of providers, projects and users, and custom names',
-    )
-    export_.add_argument(
-        '--key-file',
-        metavar='KEYFILE',
-        help='with --anonymize: a file with a secret of at least '
-        f'{_KEY_BYTES} bytes, so that several exports have the same pseudonyms; by default, each '
-        'export has a random key',
-    )
-    export_.epilog = 'Exit status: 0 the file is complete; 2 there is no file.'
-    import_ = program.add_database_command(
-        commands,
-        'import',
-        _import,
-        'Insert the contents of a file into an empty database. Stop the service before.',
-    )
-    import_.add_argument(
-        'file',
-        metavar='FILE',
-        help='a file of `placement-manage export`; - is the standard input',
-    )
-    import_.add_argument(
-        '--force', action='store_true', help='also import into a database that contains data'
-    )
-    import_.epilog = 'Exit status: 0 everything is imported; 2 nothing is imported.'
+    parser = program.add_database_command(commands, 'export', _export, _EXPORT)
+    parser.epilog = 'Exit status: 0 the file is complete; 2 there is no file.'
+    file = {'nargs': '?', 'default': atomic_file.STANDARD}
+    program.add_options(parser, _EXPORT_OPTIONS, file=file)
+    parser = program.add_database_command(commands, 'import', _import, _IMPORT)
+    parser.epilog = 'Exit status: 0 everything is imported; 2 nothing is imported.'
+    program.add_options(parser, _IMPORT_OPTIONS)
 
 
 def _export(config: cfg.ConfigOpts) -> int:
@@ -75,7 +62,11 @@ def _export(config: cfg.ConfigOpts) -> int:
     if options.key_file is not None and not options.anonymize:
         raise CannotProceedError('--key-file has no effect without --anonymize.')
     pseudonyms = Pseudonyms(_key(options.key_file)) if options.anonymize else None
-    with _stoppable(), atomic_file.destination(options.file) as file:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            # Delete the temporary file also if the process receives such a signal.
+            signal.signal(number, signal.default_int_handler)
+    with atomic_file.destination(options.file) as file:
         counts = export(file, output.progress, pseudonyms)
     output.notify(_verdict(counts, 'exported'))
     if options.file != atomic_file.STANDARD:
@@ -145,19 +136,3 @@ def _report(exceeded: Sequence[OverCapacity]) -> None:
         )
         output.notify(f'{name} {uuid}: {one.used} of {one.capacity:g} {class_} are in use.')
     output.notify('Next: placement-manage audit --only over-capacity')
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """Delete the temporary file also if the process receives SIGTERM or SIGHUP."""
-    signals = (signal.SIGTERM, signal.SIGHUP)
-    previous = [signal.signal(number, _interrupt) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, previous, strict=True):
-            signal.signal(number, handler)
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
