@@ -5,6 +5,7 @@ messages when it does not start, and the commands use them when they fail.
 """
 
 from collections.abc import Callable, Iterable
+import itertools
 import logging
 import re
 from typing import Any
@@ -52,10 +53,14 @@ def sentence(error: BaseException) -> str:
     The message contains no SQL statement and no parameter. It contains the URL of the database
     only without the password.
     """
-    text = ' '.join(_describe(error).split())
-    for url in engine.configure.urls:
-        for secret in database_url.secrets(url):
-            text = re.sub(rf'(?<!\w){re.escape(secret)}(?!\w)', '***', text)
+    secrets = itertools.chain.from_iterable(map(database_url.secrets, engine.configure.urls))
+    return masked(' '.join(_describe(error).split()), secrets)
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Return a text with `***` in place of each secret, unless the secret is a part of a word."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = re.sub(rf'(?<!\w){re.escape(secret)}(?!\w)', '***', text)
     return text
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
-from placement.admin import upgrade_checks
-from placement.admin.preflight import options, report
+from placement.admin.preflight import options, report, schema
 from placement.cmd import output, program
 from placement.db import engine as db_engine
 
@@ -18,11 +17,11 @@ ERROR = 255
 
 # The size of the deployment, which no configuration file contains: options of preflight, whose
 # default is 1.
-_SIZES = (
-    ('machines', 'machines that run the service'),
-    ('processes', 'processes of the service on each machine'),
-    ('threads', 'threads of each process'),
-)
+_SIZES = {
+    'machines': 'machines that run the service',
+    'processes': 'processes of the service on each machine',
+    'threads': 'threads of each process',
+}
 
 
 def main() -> int:
@@ -43,35 +42,34 @@ def main() -> int:
 
 def _add_commands(commands: Any) -> None:
     text = 'Check whether this release can use the data and the policy file: upgrade check.'
-    upgrade = commands.add_parser(
-        'upgrade', prog='placement-status upgrade', help=text, description=text
-    )
-    _add_json_option(upgrade, default=False)
+    upgrade = _add(commands, 'upgrade', text)
     text = 'Check the stored data and the policy file before an upgrade.'
     subcommands = program.subcommands(upgrade, required=True)
     check = subcommands.add_parser('check', help=text, description=text)
-    # The option is accepted before and after `check`.
-    _add_json_option(check, default=argparse.SUPPRESS)
     check.set_defaults(action=_upgrade_check)
+    # The option is accepted before and after `check`.
+    for parser, default in ((upgrade, False), (check, argparse.SUPPRESS)):
+        text = 'print JSON instead of a table'
+        parser.add_argument('--json', action='store_true', default=default, help=text)
 
-    text = 'Check everything that can be checked before a rollout.'
-    before = commands.add_parser(
-        'preflight', prog='placement-status preflight', help=text, description=text
-    )
+    before = _add(commands, 'preflight', 'Check everything that can be checked before a rollout.')
     output.add_format_option(before)
-    before.add_argument(
-        '--all', action='store_true', help='list the checks that succeeded or were skipped, too'
-    )
-    for name, text in _SIZES:
-        before.add_argument(
-            f'--{name}',
-            metavar='N',
-            type=_count,
-            default=1,
-            help=f'the number of {text}; default: %(default)s',
-        )
+    text = 'list the checks that succeeded or were skipped, too'
+    before.add_argument('--all', action='store_true', help=text)
+    for name, text in _SIZES.items():
+        text = f'the number of {text}; default: %(default)s'
+        before.add_argument(f'--{name}', metavar='N', type=_count, default=1, help=text)
     # Invalid values are findings. They do not prevent the other checks.
     before.set_defaults(action=_preflight, validate=False)
+
+
+def _add(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """Add a command. Without `prog`, its usage would contain the options of the program."""
+    prog = f'placement-status {name}'
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, prog=prog, help=text, description=text
+    )
+    return parser
 
 
 def _count(text: str) -> int:
@@ -80,18 +78,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _add_json_option(parser: argparse.ArgumentParser, default: bool | str) -> None:
-    parser.add_argument(
-        '--json', action='store_true', default=default, help='print JSON instead of a table'
-    )
-
-
 def _upgrade_check(config: cfg.ConfigOpts) -> int:
     db_engine.configure(config, patient=True)
     # oslo.upgradecheck reads the option --json from this module variable.
     upgradecheck.CONF = config
     with db_engine.snapshot() as conn:
-        return int(upgrade_checks.Checks(config, conn).check())
+        return int(schema.UpgradeChecks(config, conn).check())
 
 
 def _preflight(config: cfg.ConfigOpts) -> int:
@@ -100,7 +92,7 @@ def _preflight(config: cfg.ConfigOpts) -> int:
         logging.disable(logging.CRITICAL)
     findings = report.run(config)
     if config.command.format == output.JSON:
-        print(report.document(findings))
+        output.print_document(report.document(findings))
     else:
         output.print_text(report.table(findings, config.command.all))
     return report.status(findings)

@@ -14,6 +14,8 @@ from placement import version
 
 CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
 PROJECT = 'placement'
+# The name of the group of options without a group.
+DEFAULT = 'DEFAULT'
 
 # If the command line contains one of these options, it selects the configuration files.
 _FILE_OPTIONS = ('--config-file', '--config-dir')
@@ -105,7 +107,7 @@ def missing_option(config: cfg.ConfigOpts, name: str, group: str) -> MissingOpti
 
 
 def _name(group: cfg.OptGroup | str | None) -> str:
-    return group.name if isinstance(group, cfg.OptGroup) else group or 'DEFAULT'
+    return group.name if isinstance(group, cfg.OptGroup) else group or DEFAULT
 
 
 @contextlib.contextmanager
@@ -128,20 +130,36 @@ def explaining_references(config: cfg.ConfigOpts) -> Iterator[None]:
 
 def _explained(config: cfg.ConfigOpts) -> UnresolvedReference | None:
     """Return the exception for the first option with an unresolved reference."""
-    # `_all_opt_infos` is private, but no public method returns the options of all groups.
-    for info, group in config._all_opt_infos():  # noqa: SLF001 - see above
-        name = info['opt'].dest
+    for group, name in registered(config):
         try:
-            _ = config[group.name][name] if group else config[name]
+            value(config, group, name)
         except _UNRESOLVED:
-            section = _name(group)
             return UnresolvedReference(
-                f'The value of [{section}] {name} in {_location(config, section, name)} contains '
+                f'The value of [{group}] {name} in {_location(config, group, name)} contains '
                 '$ and not the name of an option after it. Write $$ for a dollar sign.'
             )
         except (ValueError, cfg.Error):
             continue
     return None
+
+
+def registered(config: cfg.ConfigOpts) -> dict[tuple[str, str], cfg.Opt]:
+    """Return all registered options, by the name of the group and of the option."""
+    # `_all_opt_infos` is private, but no public method returns the options of all groups.
+    infos = config._all_opt_infos()  # noqa: SLF001 - see above
+    return {
+        (_name(group), info['opt'].dest): info['opt']
+        for info, group in infos
+        if not isinstance(info['opt'], cfg.SubCommandOpt)
+    }
+
+
+def value(config: cfg.ConfigOpts, group: str, name: str) -> object:
+    """Return the value of an option.
+
+    :raises ValueError: the value is invalid
+    """
+    return (config if group == DEFAULT else config[group])[name]
 
 
 def _location(config: cfg.ConfigOpts, group: str, name: str) -> str:
@@ -150,12 +168,29 @@ def _location(config: cfg.ConfigOpts, group: str, name: str) -> str:
     if variable in os.environ:
         return f'the environment variable {variable}'
     for path in reversed(files(config)):
-        sections: dict[str, dict[str, list[str]]] = {}
         with contextlib.suppress(OSError, cfg.ParseError):
-            cfg.ConfigParser(path, sections).parse()
-        if any(name in names for one, names in sections.items() if one.lower() == group.lower()):
-            return path
+            if name in names_in(path).get(normalized(group), ()):
+                return path
     return 'the configuration'
+
+
+def names_in(path: str) -> dict[str, list[str]]:
+    """Return the names of the options in a configuration file, by group.
+
+    :raises OSError: the file cannot be read
+    :raises cfg.ParseError: the file is malformed
+    """
+    sections: dict[str, dict[str, list[str]]] = {}
+    cfg.ConfigParser(path, sections).parse()
+    names: dict[str, list[str]] = {}
+    for group, section in sections.items():
+        names.setdefault(normalized(group), []).extend(section)
+    return names
+
+
+def normalized(group: str) -> str:
+    """Return the name under which oslo.config finds a group of a file."""
+    return group if group == DEFAULT else group.lower()
 
 
 def files(config: cfg.ConfigOpts) -> list[str]:

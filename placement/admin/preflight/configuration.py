@@ -1,9 +1,8 @@
 """Checks of the configuration files, of their options, and of the policy files."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 import difflib
-from importlib import metadata
-import importlib.util
+from importlib import metadata, util
 import os
 from pathlib import Path
 import re
@@ -12,23 +11,15 @@ from typing import Any
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 from oslo_policy import policy as oslo_policy
+from oslo_upgradecheck import common_checks, upgradecheck
 
 from placement import exception, policies, policy, telemetry
-from placement.admin import upgrade_checks
 from placement.admin.preflight import options
-from placement.admin.preflight.model import (
-    Skipped,
-    Steps,
-    Verdict,
-    check,
-    failure,
-    judged,
-    ok,
-    warning,
-)
+from placement.admin.preflight.model import Skipped, Steps, check, failure, ok, warning
 from placement.admin.preflight.options import ENVIRONMENT, Name
 from placement.conf import base, sources
 
+POLICY_FORMAT, VALUES = 'Policy File JSON to YAML Migration', 'Option Values'
 # oslo.middleware reads groups with this prefix, in addition to `[cors]`.
 _CORS_PREFIX = 'cors.'
 # The current names of options that libraries do not accept any more, by the old name.
@@ -42,20 +33,11 @@ _RENAMED = {
     'sql_connection': 'connection',
     'sql_idle_timeout': 'connection_recycle_time',
 }
-
-# Where an operator sets an option.
-_SET_BY_OPERATOR = frozenset({
-    cfg.Locations.user,
-    cfg.Locations.environment,
-    cfg.Locations.command_line,
-})  # fmt: skip
-_REFERENCE = re.compile(r'\brule:([^\s()]+)')
+# A reference to a rule, also in a list, the old form of an expression.
+_REFERENCE = re.compile(r'\brule:([^\s()\[\]\'",]+)')
 _HTTPS = re.compile(r'\bhttps:')
 _NEVER = '!'
 _RULE_REMEDY = 'Correct the rule, or remove it to use the default.'
-
-# The names of options by group.
-Known = Mapping[str, set[str]]
 
 
 @check('Configuration Files')
@@ -64,7 +46,6 @@ def check_files(config: cfg.ConfigOpts) -> Steps:
     paths = ', '.join(sources.files(config))
     none = 'No file. All options are from the environment or have their defaults.'
     yield ok(f'Read: {paths}.' if paths else none)
-    return ''
 
 
 @check('Option Names')
@@ -75,41 +56,27 @@ def check_names(config: cfg.ConfigOpts) -> Steps:
     for ``auth_uri``, or a similar name. The check ignores variables of other services: a variable
     whose group resembles no group of Placement causes no warning.
     """
-    registered = options.registered(config)
-    for source, groups in options.set_names(config):
-        known: dict[str, set[str]] = {}
-        for current, option in registered.items():
-            # In the environment, deprecated names have no effect.
-            old = [] if source == ENVIRONMENT else options.old_names(current, option)
-            for group, name in (current, *old):
-                known.setdefault(group, set()).add(name)
-        for group, names in groups.items():
-            yield from _unknown(source, group, names, known)
+    for source, group, names in options.set_names(config):
+        known = options.known(config, source)
+        if group in known:
+            for name in names:
+                if name not in known[group]:
+                    yield warning(
+                        f'Unknown option in {source}: [{group}] {name}. It has no effect.',
+                        _did_you_mean(_similar(group, name, known)) or 'Remove the option.',
+                    )
+        elif not group.startswith(_CORS_PREFIX):
+            close = [f'[{one}]' for one in _closest(group, known)]
+            # Other services can have variables of this form in the same environment.
+            if close or source != ENVIRONMENT:
+                yield warning(
+                    f'Unknown group in {source}: [{group}]. It has no effect.',
+                    _did_you_mean(close) or 'Remove the group.',
+                )
     return 'Every option and every group exists.'
 
 
-def _unknown(source: str, group: str, names: Sequence[str], known: Known) -> Iterator[Verdict]:
-    """Yield a warning for an unknown group, or for each unknown option in it."""
-    normalized = options.normalized(group)
-    if normalized in known:
-        for name in names:
-            if name not in known[normalized]:
-                yield warning(
-                    f'Unknown option in {source}: [{normalized}] {name}. It has no effect.',
-                    _did_you_mean(_similar(normalized, name, known)) or 'Remove the option.',
-                )
-    elif not normalized.startswith(_CORS_PREFIX):
-        folded = {name.casefold(): f'[{name}]' for name in known}
-        close = difflib.get_close_matches(normalized.casefold(), sorted(folded), n=1)
-        # Other services can have variables of this form in the same environment.
-        if close or source != ENVIRONMENT:
-            yield warning(
-                f'Unknown group in {source}: [{group}]. It has no effect.',
-                _did_you_mean([folded[name] for name in close]) or 'Remove the group.',
-            )
-
-
-def _similar(group: str, name: str, known: Known) -> list[str]:
+def _similar(group: str, name: str, known: Mapping[str, Collection[str]]) -> list[str]:
     """Return the options that an unknown one may mean.
 
     Its current name is more likely than a similar name, and its group than another one.
@@ -117,12 +84,22 @@ def _similar(group: str, name: str, known: Known) -> list[str]:
     current = _RENAMED.get(name, name)
     groups = [group] if current in known[group] else sorted(known)
     same = [f'[{other}] {current}' for other in groups if current in known[other]]
-    close = difflib.get_close_matches(name, sorted(known[group]), n=1)
-    return same or [f'[{group}] {match}' for match in close]
+    return same or [f'[{group}] {match}' for match in _closest(name, known[group])]
 
 
-def _did_you_mean(candidates: Sequence[str]) -> str:
+def _closest(name: str, names: Iterable[str]) -> list[str]:
+    """Return the most similar name, if there is one."""
+    folded = {one.casefold(): one for one in sorted(names)}
+    return [folded[one] for one in difflib.get_close_matches(name.casefold(), folded, n=1)]
+
+
+def _did_you_mean(candidates: Collection[str]) -> str:
     return f'Did you mean {" or ".join(candidates)}?' if candidates else ''
+
+
+def _text(name: Name) -> str:
+    group, option = name
+    return f'[{group}] {option}'
 
 
 @check('Deprecated Options')
@@ -131,39 +108,33 @@ def check_deprecated(config: cfg.ConfigOpts) -> Steps:
 
     In environment variables, deprecated names have no effect.
     """
-    registered = options.registered(config)
-    for source, groups in options.set_names(config):
-        used = {(options.normalized(group), name) for group in groups for name in groups[group]}
-        for current, option in registered.items():
-            yield from _deprecated(source, used, current, option)
+    registered = sources.registered(config)
+    for source, group, names in options.set_names(config):
+        known = options.known(config, source).get(group, {})
+        for name in filter(known.__contains__, names):
+            current, option = known[name], registered[known[name]]
+            if current != (group, name):
+                yield warning(
+                    f'In {source}: [{group}] {name} is deprecated.', f'Use {_text(current)}.'
+                )
+            if option.deprecated_for_removal:
+                reason = ' '.join((option.deprecated_reason or '').split())
+                detail = f'In {source}: {_text(current)} is deprecated. {reason}'
+                yield warning(detail.strip(), 'Remove the option.')
     return 'No option is deprecated.'
 
 
-def _deprecated(source: str, used: set[Name], current: Name, option: cfg.Opt) -> Iterator[Verdict]:
-    for old in options.old_names(current, option) if source != ENVIRONMENT else ():
-        if old in used and old != current:
-            yield warning(f'In {source}: {_text(old)} is deprecated.', f'Use {_text(current)}.')
-    if option.deprecated_for_removal and current in used:
-        detail = f'In {source}: {_text(current)} is deprecated. {option.deprecated_reason or ""}'
-        yield warning(' '.join(detail.split()), 'Remove the option.')
-
-
-def _text(name: Name) -> str:
-    group, option = name
-    return f'[{group}] {option}'
-
-
-@check('Option Values')
+@check(VALUES)
 def check_values(config: cfg.ConfigOpts) -> Steps:
     """*Failure* for each option with an invalid value.
 
     The check includes the options of libraries and of the auth plugin.
     """
-    registered = options.registered(config)
+    registered = sources.registered(config)
     for name, option in registered.items():
         try:
             with sources.explaining_references(config):
-                options.value(config, name)
+                sources.value(config, *name)
         except (ValueError, cfg.Error) as error:
             # The message of oslo.config contains the representation of an internal object.
             cause = error if isinstance(error, sources.UnresolvedReference) else error.__context__
@@ -243,7 +214,7 @@ def check_metrics(config: cfg.ConfigOpts) -> Steps:
     if 'metrics' not in config or not config.metrics.enabled:
         raise Skipped('The metrics are not enabled.')
     directory = os.environ.get(telemetry.DIRECTORY)
-    if importlib.util.find_spec('prometheus_client') is None:
+    if util.find_spec('prometheus_client') is None:
         yield failure(
             '[metrics] enabled is true, but prometheus_client is not installed. The service does '
             'not start.',
@@ -270,12 +241,9 @@ def check_policy_files(config: cfg.ConfigOpts) -> Steps:
     the service then starts with the default rules. *Warning* if there is a ``policy.json`` beside
     the configuration that the service does not read.
     """
-    try:
-        paths = policy.files(config)
-    except OSError as error:
-        yield _unusable(error.filename, error.strerror)
-        return ''
-    yield from _missing_files(config)
+    paths = policy.files(config)
+    yield from _missing_paths(config, 'policy_file', 'file', ', so the default rules apply')
+    yield from _missing_paths(config, 'policy_dirs', 'directory', '')
     unread = config.find_file('policy.json')
     if unread and unread not in paths:
         # Other services, and old releases, read this file by default.
@@ -288,36 +256,27 @@ def check_policy_files(config: cfg.ConfigOpts) -> Steps:
         try:
             policy.read(path)
         except exception.InvalidPolicyFile as error:
-            yield _unusable(path, error.reason)
+            yield failure(
+                f'The policy file {path} cannot be used: {error.reason}',
+                'Correct the file. Write one rule a line in the form "name": "expression".',
+            )
     return f'Read: {", ".join(paths)}.' if paths else 'No file. The default rules apply.'
 
 
-def _missing_files(config: cfg.ConfigOpts) -> Iterator[Verdict]:
-    """Yield what is wrong with the paths that the operator has configured."""
-    file, directories = config.oslo_policy.policy_file, config.oslo_policy.policy_dirs
-    if _is_set(config, 'policy_file') and not config.find_file(file):
-        yield warning(
-            f'The policy file {file} does not exist, so the default rules apply.',
-            'Create the file, or remove the option [oslo_policy] policy_file.',
-        )
-    for directory in directories if _is_set(config, 'policy_dirs') else ():
-        if not config.find_file(directory):
+def _missing_paths(config: cfg.ConfigOpts, name: str, kind: str, effect: str) -> Steps:
+    """Yield a warning for each path of an option that the operator has set, if it does not exist.
+
+    :param name: an option of `[oslo_policy]`, a path or a list of paths
+    """
+    value, where = config.oslo_policy[name], config.get_location(name, 'oslo_policy')
+    if where is None or not where.location.is_user_controlled:
+        return
+    for path in [value] if isinstance(value, str) else value:
+        if not config.find_file(path):
             yield warning(
-                f'The policy directory {directory} does not exist.',
-                'Create the directory, or remove the option [oslo_policy] policy_dirs.',
+                f'The policy {kind} {path} does not exist{effect}.',
+                f'Create the {kind}, or remove the option [oslo_policy] {name}.',
             )
-
-
-def _is_set(config: cfg.ConfigOpts, name: str) -> bool:
-    location = config.get_location(name, 'oslo_policy')
-    return location is not None and location.location in _SET_BY_OPERATOR
-
-
-def _unusable(path: str, reason: str | None) -> Verdict:
-    return failure(
-        f'The policy file {path} cannot be used: {reason}',
-        'Correct the file. Write one rule a line in the form "name": "expression".',
-    )
 
 
 @check('Policy Rules', needs='Policy Files')
@@ -333,20 +292,8 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
     for path in policy.files(config):
         rules |= policy.read(path)
     defaults = {default.name: default.check_str for default in policies.list_rules()}
-    same = [name for name, text in defaults.items() if rules.get(name) == text]
-    note = f' {len(same)} equal their defaults and can be removed.' if same else ''
-    invalid = [name for name, text in rules.items() if not _is_valid(text)]
-    problems = [
-        *_unused_rules(rules, defaults),
-        *(
-            failure(
-                f'The expression of the rule {name} is invalid, so nobody has access.', _RULE_REMEDY
-            )
-            for name in invalid
-        ),
-        *_wrong_references(config, defaults | rules, invalid),
-    ]
-    yield from problems or [ok(f'Changed rules: {len(rules) - len(same)}.{note}')]
+    same = sum(rules.get(name) == text for name, text in defaults.items())
+    yield from _problems(config, rules, defaults)
     if not config.oslo_policy.remote_ssl_verify_server_crt:
         for name, text in rules.items():
             if _HTTPS.search(str(text)):
@@ -354,50 +301,45 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
                     f'The certificate of the policy server in the rule {name} is not verified.',
                     'Set [oslo_policy] remote_ssl_verify_server_crt to true.',
                 )
-    return ''
+    note = f' {same} equal their defaults and can be removed.' if same else ''
+    return f'Changed rules: {len(rules) - same}.{note}'
 
 
-def _unused_rules(rules: Mapping[str, Any], defaults: Mapping[str, str]) -> Iterator[Verdict]:
-    """Yield a warning for each rule that neither the service nor another rule uses."""
-    used = {name for text in rules.values() for name in _REFERENCE.findall(str(text))}
+def _problems(
+    config: cfg.ConfigOpts, rules: Mapping[str, Any], defaults: Mapping[str, str]
+) -> Steps:
+    """Yield the unused rules, the invalid ones, wrong references or, without one, a cycle."""
+    texts = {**defaults, **rules}
+    parsed = oslo_policy.Rules.from_dict(texts)
+    references = {name: _REFERENCE.findall(str(text)) for name, text in texts.items()}
+    used = {one for listed in references.values() for one in listed}
     for name in rules:
         if name not in defaults and name not in used:
-            close = difflib.get_close_matches(name, sorted(defaults), n=1)
-            remedy = f'Did you mean {close[0]}?' if close else 'Remove the rule.'
+            remedy = _did_you_mean(_closest(name, defaults)) or 'Remove the rule.'
             yield warning(f'Unknown rule: {name}. It has no effect.', remedy)
-
-
-def _is_valid(text: Any) -> bool:
-    """Return whether oslo.policy accepts an expression, and does not replace it by `!`."""
-    if text is None:
-        return False
-    rules: dict[str, Any] = {'rule': text}
-    return text == _NEVER or str(oslo_policy.Rules.from_dict(rules)['rule']) != _NEVER
-
-
-def _wrong_references(
-    config: cfg.ConfigOpts, rules: Mapping[str, Any], invalid: Collection[str]
-) -> Iterator[Verdict]:
-    """Yield a failure for each reference to a missing rule or, without one, for a cycle."""
-    valid = {name: text for name, text in rules.items() if name not in invalid}
-    missing = False
-    for name, text in valid.items():
-        for used in _REFERENCE.findall(str(text)):
-            if used not in rules:
-                missing = True
-                yield failure(
-                    f'The rule {name} refers to the rule {used}, which does not exist.',
-                    _RULE_REMEDY,
-                )
+    for name, text in rules.items():
+        # oslo.policy replaces an invalid expression by `!`.
+        if text is None or (text != _NEVER and str(parsed[name]) == _NEVER):
+            del references[name]
+            yield failure(
+                f'The expression of the rule {name} is invalid, so nobody has access.', _RULE_REMEDY
+            )
+    missing = [(name, one) for name in references for one in references[name] if one not in texts]
+    for name, one in missing:
+        yield failure(
+            f'The rule {name} refers to the rule {one}, which does not exist.', _RULE_REMEDY
+        )
     enforcer = oslo_policy.Enforcer(config, use_conf=False)
-    enforcer.set_rules(oslo_policy.Rules.from_dict(valid), use_conf=False)
-    enforcer.skip_undefined_check = True
+    enforcer.set_rules(parsed)
     if not missing and not enforcer.check_rules():
         yield failure('A rule refers, directly or through other rules, to itself.', _RULE_REMEDY)
 
 
-@check(upgrade_checks.POLICY_FORMAT)
+@check(POLICY_FORMAT)
 def check_policy_format(config: cfg.ConfigOpts) -> Steps:
-    """The upgrade check of this name."""
-    remedy = 'Run `oslopolicy-convert-json-to-yaml --namespace placement`.'
-    return (yield from judged(upgrade_checks.check_policy_format(config), remedy))
+    """*Failure* if the policy file is in JSON. This is an upgrade check, too."""
+    result = common_checks.check_policy_json(upgradecheck.UpgradeCommands(), config)
+    if result.code:
+        remedy = 'Run `oslopolicy-convert-json-to-yaml --namespace placement`.'
+        yield failure(str(result.details), remedy)
+    return 'The upgrade check succeeds.'

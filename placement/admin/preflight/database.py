@@ -29,13 +29,6 @@ TITLES = {'mysql': 'MySQL or MariaDB', 'postgresql': 'PostgreSQL', 'sqlite': 'SQ
 
 # In seconds: the limits of a connection attempt, and of each response.
 _LIMITS = connections.Timeouts(connect=5, read=10)
-# The extras that install a driver, by the beginning of the URL.
-_EXTRAS = {
-    'mysql+pymysql': 'mysql',
-    'mysql': 'mysqlclient',
-    'mysql+mysqldb': 'mysqlclient',
-    'postgresql+psycopg': 'postgresql',
-}
 _WAL_SUFFIX = '-wal'
 
 _LOCAL_NAMES = frozenset({'localhost', 'localhost.localdomain', 'localhost6', 'ip6-localhost'})
@@ -56,14 +49,10 @@ _CIPHER = sa.text('SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
 def database_url(config: cfg.ConfigOpts, option: str = 'connection') -> sa.URL:
     """Return the URL of the database, with the connection parameters.
 
-    :param option: an option of `[placement_database]`
-    :raises ValueError: the option has no valid URL; the message does not contain the value
+    :param option: an option of `[placement_database]`, whose value is valid
     """
-    url = urls.parse(config.placement_database[option])
-    if url is None:
-        raise ValueError(f'The value of [placement_database] {option} is not a URL.')
-    parameters = config.placement_database.connection_parameters
-    return url.update_query_string(parameters, append=True) if parameters else url
+    settings = config.placement_database
+    return sa.make_url(urls.with_parameters(settings[option], settings.connection_parameters))
 
 
 def _without_writes(url: sa.URL) -> sa.URL:
@@ -164,41 +153,29 @@ def check_driver(config: cfg.ConfigOpts) -> Steps:
 
     The remedy names the extra that installs the driver.
     """
+    settings = config.placement_database
     for option in ('connection', 'slave_connection'):
-        if config.placement_database[option]:
-            yield _driver(config, option)
-    return ''
+        if settings[option]:
+            text = urls.with_parameters(settings[option], settings.connection_parameters)
+            yield _driver(text, option)
 
 
-def _driver(config: cfg.ConfigOpts, option: str) -> Verdict:
+def _driver(text: str, option: str) -> Verdict:
     try:
-        url = database_url(config, option)
-    except ValueError as error:
-        return failure(
-            str(error),
-            'Use the form mysql+pymysql://USER:PASSWORD@HOST/DATABASE, and percent-encode special '
-            'characters of the password.',
-        )
-    if urls.names_no_database(url):
-        return failure(
-            f'The value of [placement_database] {option} names no database.',
-            'Add its name to the end of the URL: mysql+pymysql://USER:PASSWORD@HOST/DATABASE.',
-        )
-    if (system := url.get_backend_name()) not in TITLES:
-        return failure(
-            f'Placement does not support the database system {system}.',
-            'Use MySQL, MariaDB, PostgreSQL, or SQLite.',
-        )
-    name = url.drivername
+        urls.validate(text, option)
+    except urls.InvalidUrlError as error:
+        problem, _, remedy = str(error).partition('. ')
+        return failure(f'{problem}.', remedy)
+    url = sa.make_url(text)
     try:
         url.get_dialect().import_dbapi()
     except (sa.exc.NoSuchModuleError, ImportError) as error:
-        remedy = 'Correct the driver in the URL, or install it.'
-        if extra := _EXTRAS.get(name):
-            remedy = f"Run `pip install 'openstack-placement[{extra}]'`."
         reason = ' '.join(str(error).split())
-        return failure(f'The driver of {name} cannot be loaded: {reason}', remedy)
-    return ok(f'The driver of {name} is installed.')
+        return failure(
+            f'The driver of {url.drivername} cannot be loaded: {reason}',
+            messages.sentence(error).partition('. ')[2],
+        )
+    return ok(f'The driver of {url.drivername} is installed.')
 
 
 @check('Database Connection', needs='Database Driver')
@@ -211,7 +188,6 @@ def check_connection(config: cfg.ConfigOpts) -> Steps:
     sockets are not another host.
     """
     yield _connection(config, 'connection')
-    return ''
 
 
 @check('Replica Connection', needs='Database Driver')
@@ -223,7 +199,6 @@ def check_replica(config: cfg.ConfigOpts) -> Steps:
     if not config.placement_database.slave_connection:
         raise Skipped('[placement_database] slave_connection is not set.')
     yield _connection(config, 'slave_connection')
-    return ''
 
 
 def _connection(config: cfg.ConfigOpts, option: str) -> Verdict:
@@ -301,19 +276,17 @@ def _verifies(url: sa.URL, conn: sa.Connection) -> bool:
 
 
 def _remedy(error: Exception, url: sa.URL) -> str:
-    correct = 'correct the URL in [placement_database]'
     if isinstance(error, sa.exc.NoSuchModuleError):
         return 'Install the plugin of SQLAlchemy, or remove it from the URL in [placement_database]'
     if isinstance(error, RuntimeError):  # of PyMySQL; see `connections.LOGIN_REMEDY`
         return connections.LOGIN_REMEDY
-    if failures.is_access_denied(error):
-        return f'Grant the privileges to the user, or {correct}'
     if limit := failures.connection_limit(error):
         return f'Increase {limit}, or decrease the number of connections of all clients'
-    if failures.is_unverified(error):
-        return f'{messages.certificate_remedy([url])}, or {correct}'
-    if failures.is_unknown_database(error):
-        return f'Create the database, or {correct}'
-    if failures.is_file_inaccessible(error):
-        return f'Run `placement-manage db sync`, which creates the file, or {correct}'
-    return f'Start the server, or {correct}'
+    actions = (
+        (failures.is_access_denied, 'Grant the privileges to the user'),
+        (failures.is_unverified, messages.certificate_remedy([url])),
+        (failures.is_unknown_database, 'Create the database'),
+        (failures.is_file_inaccessible, 'Run `placement-manage db sync`, which creates the file'),
+    )
+    action = next((text for applies, text in actions if applies(error)), 'Start the server')
+    return f'{action}, or correct the URL in [placement_database]'

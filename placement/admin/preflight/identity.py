@@ -1,7 +1,7 @@
 """Checks of Keystone and of memcached, in which the service stores validated tokens."""
 
-from collections.abc import Iterator
 from concurrent import futures
+import functools
 import os
 import secrets
 import ssl
@@ -17,8 +17,8 @@ from pymemcache.client.base import Client
 from placement import token_cache
 from placement.admin.preflight import database, options
 from placement.admin.preflight.model import Skipped, Steps, Verdict, check, failure, ok, warning
-from placement.admin.preflight.options import AUTH_GROUP
 from placement.conf import authtoken
+from placement.conf.authtoken import GROUP
 
 # In seconds, for each request to Keystone, and to an endpoint of the catalog.
 _TIMEOUT, _ENDPOINT_TIMEOUT = 10, 5
@@ -42,53 +42,49 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
     """
     if config.api.auth_strategy == 'noauth2':
         raise Skipped('The service does not use Keystone (noauth2).')
-    group, plugin = config[AUTH_GROUP], config[options.plugin_group(config)].auth_type
-    yield from _plugin_problems(plugin)
+    group, plugin = config[GROUP], config[options.plugin_group(config)].auth_type
+    if not plugin:
+        yield failure(
+            'auth_type is not set, so that the service cannot validate tokens.',
+            f'Set [{GROUP}] auth_type, auth_url, and the credentials of the service user.',
+        )
+    else:
+        try:
+            loading.get_plugin_loader(plugin)
+        except auth_exceptions.NoMatchingPlugin:
+            yield failure(
+                f'The auth plugin {plugin} is not installed.',
+                f'Correct [{GROUP}] auth_type, for example to password.',
+            )
     for name in ('cafile', 'certfile', 'keyfile'):
         if group[name] and not os.access(group[name], os.R_OK):
             yield failure(
-                f'The file {group[name]} ([{AUTH_GROUP}] {name}) cannot be read.',
+                f'The file {group[name]} ([{GROUP}] {name}) cannot be read.',
                 'Correct its path or its permissions.',
             )
     if not group.www_authenticate_uri:
         yield warning(
             'www_authenticate_uri is not set. A 401 response does not name the Keystone that '
             'clients can use.',
-            f'Set [{AUTH_GROUP}] www_authenticate_uri to the public URL of Keystone.',
+            f'Set [{GROUP}] www_authenticate_uri to the public URL of Keystone.',
         )
     if authtoken.strategy(config) != 'none' and not group.memcache_secret_key:
         yield failure(
             'memcache_security_strategy is set, and memcache_secret_key is not. The service does '
             'not start.',
-            f'Set [{AUTH_GROUP}] memcache_secret_key to a random text.',
+            f'Set [{GROUP}] memcache_secret_key to a random text.',
         )
     if not group.service_token_roles_required:
         yield warning(
             'service_token_roles_required is false, so that any token is valid as a service token.',
-            f'Set [{AUTH_GROUP}] service_token_roles_required to true.',
+            f'Set [{GROUP}] service_token_roles_required to true.',
         )
     if group.insecure:
         yield warning(
             'insecure is true, so that another host can replace Keystone and make any token valid.',
-            f'Remove [{AUTH_GROUP}] insecure, and set cafile to the file with the CA of Keystone.',
+            f'Remove [{GROUP}] insecure, and set cafile to the file with the CA of Keystone.',
         )
     return f'The auth plugin is {plugin}.'
-
-
-def _plugin_problems(plugin: str | None) -> Iterator[Verdict]:
-    if not plugin:
-        yield failure(
-            'auth_type is not set, so that the service cannot validate tokens.',
-            f'Set [{AUTH_GROUP}] auth_type, auth_url, and the credentials of the service user.',
-        )
-        return
-    try:
-        loading.get_plugin_loader(plugin)
-    except auth_exceptions.NoMatchingPlugin:
-        yield failure(
-            f'The auth plugin {plugin} is not installed.',
-            f'Correct [{AUTH_GROUP}] auth_type, for example to password.',
-        )
 
 
 # Requests ---------------------------------------------------------------------
@@ -101,17 +97,16 @@ def check_endpoints(config: cfg.ConfigOpts) -> Steps:
     *Warning* if the response is not that of Keystone, or if one of these is an ``http://`` URL of
     another host.
     """
-    group = config[options.plugin_group(config)]
+    group, plugin = config[GROUP], config[options.plugin_group(config)]
     urls = {
-        f'[{AUTH_GROUP}] www_authenticate_uri': config[AUTH_GROUP].www_authenticate_uri,
-        'auth_url': group.auth_url if 'auth_url' in group else None,
+        f'[{GROUP}] www_authenticate_uri': group.www_authenticate_uri,
+        'auth_url': plugin.auth_url if 'auth_url' in plugin else None,
     }
     if not any(urls.values()):
         raise Skipped('No URL of Keystone is set.')
     for name, url in urls.items():
         if url:
             yield _endpoint(config, name, url)
-    return ''
 
 
 def _endpoint(config: cfg.ConfigOpts, name: str, url: str) -> Verdict:
@@ -119,11 +114,10 @@ def _endpoint(config: cfg.ConfigOpts, name: str, url: str) -> Verdict:
 
     :param name: the option with the URL
     """
-    try:
-        status = _status(_session(config), url)
-    except auth_exceptions.ClientException as error:
+    status, reason = _response(config, url)
+    if status is None:
         return failure(
-            f'{name}: no response from {url}: {_reason(error, config)}',
+            f'{name}: no response from {url}: {reason}',
             'Check the URL, the network, and the certificates (cafile).',
         )
     # Keystone describes its versions in 200 OK, or in 300 Multiple Choices.
@@ -169,7 +163,7 @@ def check_credentials(config: cfg.ConfigOpts) -> Steps:
     except auth_exceptions.ClientException as error:
         yield failure(
             f'The service user does not get a token: {_reason(error, config)}',
-            f'Correct the credentials in [{AUTH_GROUP}], or create the user and its role.',
+            f'Correct the credentials in [{GROUP}], or create the user and its role.',
         )
         return ''
     if access is None:
@@ -194,7 +188,7 @@ def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
     ``interface``; without it, every request with a token fails with 503 Service Unavailable.
     *Warning* as for ``Keystone Endpoints``.
     """
-    group, access = config[AUTH_GROUP], _access(config)
+    group, access = config[GROUP], _access(config)
     if access is None:
         raise Skipped('The token contains no catalog.')
     try:
@@ -206,11 +200,10 @@ def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
         yield failure(
             f'The catalog contains no {group.interface} endpoint of the type identity{where}. '
             'Every request with a token fails with 503 Service Unavailable.',
-            f'Correct [{AUTH_GROUP}] region_name or interface.',
+            f'Correct [{GROUP}] region_name or interface.',
         )
     else:
         yield _endpoint(config, 'identity', url)
-    return ''
 
 
 @check('Service Catalog', needs=_CREDENTIALS)
@@ -222,7 +215,7 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
     for each endpoint that does not respond with 200 OK within 5 seconds. Before a rollout, no
     endpoint responds.
     """
-    access, region = _access(config), config[AUTH_GROUP].region_name
+    access, region = _access(config), config[GROUP].region_name
     if access is None or not access.has_service_catalog():
         raise Skipped('The token contains no catalog.')
     listed = access.service_catalog.get_endpoints(service_type='placement', region_name=region)
@@ -230,20 +223,24 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
         (str(one.get('interface')), str(one.get('url'))) for ones in listed.values() for one in ones
     )
     create = f'Run `openstack endpoint create --region {region or "REGION"} placement'
+    where = f' in the region {region}' if region else ''
     if not endpoints:
-        where = f' in the region {region}' if region else ''
         yield warning(
             f'The catalog contains no endpoint of the type placement{where}.',
-            f'{create} public URL`, or correct [{AUTH_GROUP}] region_name.',
+            f'{create} public URL`, or correct [{GROUP}] region_name.',
         )
         return ''
-    errors = _errors(config, {url for _, url in endpoints})
-    for interface, url in endpoints:
-        if errors[url]:
+    # One after the other, the requests could exceed the time limit of the check.
+    with futures.ThreadPoolExecutor(len(endpoints)) as pool:
+        request = functools.partial(_response, config, timeout=_ENDPOINT_TIMEOUT)
+        responses = pool.map(request, (url for _, url in endpoints))
+    for (interface, url), (status, reason) in zip(endpoints, responses, strict=True):
+        if status != 200:
+            error = f'the status code {status}.' if status else f'no response: {reason}'
             yield warning(
-                f'The endpoint {interface} {url} does not respond correctly: {errors[url]}',
+                f'The endpoint {interface} {url} does not respond correctly: {error}',
                 'If the service runs, check the URL in the catalog, the web server, and the '
-                f'certificate ([{AUTH_GROUP}] cafile).',
+                f'certificate ([{GROUP}] cafile).',
             )
     if 'internal' not in dict(endpoints):
         yield warning(
@@ -255,38 +252,21 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
     return f'Endpoints of the service, which respond: {described}.'
 
 
-def _errors(config: cfg.ConfigOpts, urls: set[str]) -> dict[str, str]:
-    """Return why endpoints of the service do not respond correctly, by URL; empty if they do."""
-    session = _session(config, _ENDPOINT_TIMEOUT)
-
-    def error_of(url: str) -> str:
-        try:
-            status = _status(session, url)
-        except auth_exceptions.ClientException as error:
-            return f'no response: {_reason(error, config)}'
-        return '' if status == 200 else f'the status code {status}.'
-
-    # One after the other, the requests could exceed the time limit of the check.
-    with futures.ThreadPoolExecutor(len(urls)) as pool:
-        return dict(zip(urls, pool.map(error_of, urls), strict=True))
-
-
-def _status(session: auth_session.Session, url: str) -> int:
-    """Return the status code of the response of an endpoint.
-
-    :raises keystoneauth1.exceptions.ClientException: there is no response
-    """
-    return int(session.get(url, authenticated=False, raise_exc=False).status_code)
+def _response(config: cfg.ConfigOpts, url: str, timeout: int = _TIMEOUT) -> tuple[int | None, str]:
+    """Return the status code of the response of an endpoint, or None and why there is none."""
+    session = _session(config, timeout)
+    try:
+        return session.get(url, authenticated=False, raise_exc=False).status_code, ''
+    except auth_exceptions.ClientException as error:
+        return None, _reason(error, config)
 
 
 def _session(config: cfg.ConfigOpts, timeout: int = _TIMEOUT) -> auth_session.Session:
     """Return a session with the TLS options of keystonemiddleware and a short timeout."""
-    group = config[AUTH_GROUP]
-    return loading.session.Session().load_from_options(
-        cert=group.certfile,
-        key=group.keyfile,
-        cacert=group.cafile,
-        insecure=group.insecure,
+    group = config[GROUP]
+    return auth_session.Session(
+        verify=not group.insecure and (group.cafile or True),
+        cert=group.certfile and (group.certfile, group.keyfile),
         timeout=timeout,
     )
 
@@ -297,7 +277,7 @@ def _access(config: cfg.ConfigOpts) -> Any:
     :raises keystoneauth1.exceptions.ClientException: Keystone does not issue a token
     """
     session = _session(config)
-    plugin: Any = loading.load_auth_from_conf_options(config, AUTH_GROUP)
+    plugin: Any = loading.load_auth_from_conf_options(config, GROUP)
     if hasattr(plugin, 'get_access'):
         return plugin.get_access(session)
     plugin.get_token(session)
@@ -330,7 +310,7 @@ def check_token_cache(config: cfg.ConfigOpts) -> Steps:
         yield failure(
             'memcached_servers is set, and memcache_security_strategy is not. Whoever can write to '
             'memcached can make any token valid, with any role.',
-            f'Remove [{AUTH_GROUP}] memcached_servers; each process then remembers tokens by '
+            f'Remove [{GROUP}] memcached_servers; each process then remembers tokens by '
             'itself. Or set memcache_security_strategy to ENCRYPT, and memcache_secret_key to the '
             'output of `openssl rand -hex 32`.',
         )
@@ -348,14 +328,14 @@ def _server(server: str, address: authtoken.Address, tls: ssl.SSLContext | None)
     if error := _server_error(address, tls):
         return warning(
             f'The server {server} does not work, so that Keystone validates the tokens: {error}',
-            f'Start the server, or correct the options of memcached in [{AUTH_GROUP}].',
+            f'Start the server, or correct the options of memcached in [{GROUP}].',
         )
     if tls or isinstance(address, str) or database.is_local(address[0]):
         return ok(f'The server {server} stores values.')
     return warning(
         f'The server {server} stores values, without TLS. Anyone who can read the network traffic '
         'can read the tokens and use them, unless memcache_security_strategy is ENCRYPT.',
-        f'Run memcached on this host, set [{AUTH_GROUP}] memcache_tls_enabled to true, or remove '
+        f'Run memcached on this host, set [{GROUP}] memcache_tls_enabled to true, or remove '
         'memcached_servers.',
     )
 

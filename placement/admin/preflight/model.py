@@ -1,13 +1,14 @@
 """The results of checks, and the decorator of the functions that are checks."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from oslo_upgradecheck.upgradecheck import Code, Result
+from oslo_upgradecheck.upgradecheck import Code
 
-# A check yields a verdict for each problem, and returns the details of the result `ok`, which count
-# if it has yielded nothing.
-Steps = Generator['Verdict', None, str]
+# A check yields a verdict for each problem. If it yields nothing, the result is `ok`, with the
+# returned text as its details.
+Steps = Generator['Verdict', None, Any]
 Run = Callable[..., Steps]
 
 
@@ -51,12 +52,14 @@ REGISTERED: dict[str, list[Check]] = {}
 
 
 def check(
-    name: str, needs: str = '', engines: tuple[str, ...] = (), as_service: bool = False
+    name: str, engines: tuple[str, ...] = (), needs: str = '', as_service: bool = False
 ) -> Callable[[Run], Run]:
     """Return the decorator of a function that is a check; see `Check`.
 
-    The docstring of the function is its description in the reference of the command.
+    The docstring of the function is its description in the reference of the command. By default, a
+    check that uses the database needs the check of the connection.
     """
+    needs = needs or ('Database Connection' if engines else '')
 
     def register(function: Run) -> Run:
         REGISTERED.setdefault(name, []).append(Check(function, needs, engines, as_service))
@@ -67,23 +70,19 @@ def check(
 
 def collect(steps: Steps) -> Sequence[Verdict]:
     """Execute a check. Return what it yields or, if that is nothing, the result `ok`."""
-
-    def with_ok() -> Iterator[Verdict]:
-        yield ok((yield from steps))
-
+    verdicts: list[Verdict] = []
     try:
-        verdicts = list(with_ok())
+        while True:
+            verdicts.append(next(steps))
+    except StopIteration as end:
+        return verdicts or [ok(end.value)]
     except Skipped as reason:
-        return [Verdict(None, str(reason))]
-    return verdicts[:-1] or verdicts
+        return [skipped(str(reason))]
 
 
-def judged(result: Result, remedy: str) -> Steps:
-    """Yield the result of an upgrade check as a verdict."""
-    if result.code is not Code.SUCCESS:
-        details = ' '.join(str(result.details).split()).removesuffix(remedy).strip()
-        yield Verdict(result.code, details, remedy)
-    return 'The upgrade check succeeds.'
+def skipped(detail: str) -> Verdict:
+    """Return the verdict of a check that does not apply or cannot be executed."""
+    return Verdict(None, detail)
 
 
 def ok(detail: str) -> Verdict:

@@ -1,9 +1,8 @@
 """The options that the service reads, where they are set, and their secrets."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import os
-import re
 
 from keystoneauth1 import exceptions as auth_exceptions
 from keystoneauth1 import loading
@@ -11,10 +10,9 @@ from keystonemiddleware import opts as middleware_opts
 import oslo_cache
 from oslo_config import cfg
 
-from placement.conf import database_url, sources
+from placement import messages
+from placement.conf import authtoken, database_url, sources
 
-AUTH_GROUP = 'keystone_authtoken'
-DEFAULT = 'DEFAULT'
 # The name of the source of environment variables.
 ENVIRONMENT = 'environment'
 
@@ -30,44 +28,17 @@ def register_libraries(config: cfg.ConfigOpts) -> None:
     for group, opts in middleware_opts.list_auth_token_opts():
         config.register_opts(opts, group=group)
     oslo_cache.configure(config)
-    group = plugin_group(config)
-    loading.register_auth_conf_options(config, AUTH_GROUP)
-    if not (plugin := config[group].auth_type):
-        return
-    # A check of its own reports an unknown plugin.
-    with contextlib.suppress(auth_exceptions.NoMatchingPlugin):
-        config.register_opts(loading.get_auth_plugin_conf_options(plugin), group=group)
+    # Checks of their own report an unknown plugin, a missing one, and an invalid value.
+    with contextlib.suppress(auth_exceptions.NoMatchingPlugin, cfg.Error):
+        loading.register_auth_conf_options(config, authtoken.GROUP)
+        group = plugin_group(config)
+        if plugin := config[group].auth_type:
+            config.register_opts(loading.get_auth_plugin_conf_options(plugin), group=group)
 
 
 def plugin_group(config: cfg.ConfigOpts) -> str:
     """Return the group of the options of the auth plugin."""
-    return str(config[AUTH_GROUP].auth_section or AUTH_GROUP)
-
-
-def registered(config: cfg.ConfigOpts) -> dict[Name, cfg.Opt]:
-    """Return all registered options."""
-    # `_all_opt_infos` is private, but only this method returns the deprecated names of options.
-    infos = config._all_opt_infos()  # noqa: SLF001 - see above
-    return {
-        (group.name if group else DEFAULT, info['opt'].dest): info['opt']
-        for info, group in infos
-        if not isinstance(info['opt'], cfg.SubCommandOpt)
-    }
-
-
-def old_names(name: Name, option: cfg.Opt) -> list[Name]:
-    """Return the deprecated names of an option, which still have an effect in a file."""
-    group, current = name
-    return [(old.group or group, old.name or current) for old in option.deprecated_opts]
-
-
-def value(config: cfg.ConfigOpts, name: Name) -> object:
-    """Return the value of an option.
-
-    :raises ValueError: the value is invalid
-    """
-    group, option = name
-    return (config if group == DEFAULT else config[group])[option]
+    return str(config[authtoken.GROUP].auth_section or authtoken.GROUP)
 
 
 def is_on_command_line(config: cfg.ConfigOpts, name: str) -> bool:
@@ -76,17 +47,28 @@ def is_on_command_line(config: cfg.ConfigOpts, name: str) -> bool:
     return location is not None and location.location == cfg.Locations.command_line
 
 
-def set_names(config: cfg.ConfigOpts) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
-    """Yield each configuration file and the environment, with the names in each of its groups.
+def known(config: cfg.ConfigOpts, source: str) -> dict[str, dict[str, Name]]:
+    """Return the names that have an effect in a source, by group, with the current name of each."""
+    names: dict[str, dict[str, Name]] = {}
+    for (group, name), option in sources.registered(config).items():
+        names.setdefault(group, {})[name] = group, name
+        # In the environment, deprecated names have no effect.
+        for old in option.deprecated_opts if source != ENVIRONMENT else ():
+            names.setdefault(old.group or group, {}).setdefault(old.name or name, (group, name))
+    return names
+
+
+def set_names(config: cfg.ConfigOpts) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield each configuration file and the environment, with each group and its names.
 
     :raises OSError: a file cannot be read any more
     :raises cfg.ParseError: a file has another format now
     """
     for path in sources.files(config):
-        sections: dict[str, dict[str, list[str]]] = {}
-        cfg.ConfigParser(path, sections).parse()
-        yield path, {group: list(names) for group, names in sections.items()}
-    yield ENVIRONMENT, _in_environment()
+        for group, names in sources.names_in(path).items():
+            yield path, group, names
+    for group, names in _in_environment().items():
+        yield ENVIRONMENT, group, names
 
 
 def _in_environment() -> dict[str, list[str]]:
@@ -95,26 +77,19 @@ def _in_environment() -> dict[str, list[str]]:
     for variable in sorted(os.environ):
         group, separator, name = variable.removeprefix('OS_').partition('__')
         if variable.startswith('OS_') and separator and variable.isupper():
-            groups.setdefault(normalized(group), []).append(name.lower())
+            groups.setdefault(sources.normalized(group), []).append(name.lower())
     return groups
-
-
-def normalized(group: str) -> str:
-    """Return the name under which oslo.config finds a group of a file."""
-    return group if group == DEFAULT else group.lower()
 
 
 def masked(text: str, config: cfg.ConfigOpts) -> str:
     """Return a text with `***` in place of each secret of the configuration.
 
-    The secrets are the values of secret options, and the passwords in the URLs of databases. A
-    secret is not replaced if it is a part of a word.
+    The secrets are the values of secret options, and the passwords in the URLs of databases.
     """
     secrets = set()
-    for name, option in registered(config).items():
-        with contextlib.suppress(ValueError, cfg.Error):
-            secrets.add(str(value(config, name) or '') if option.secret else '')
-    secrets |= {part for secret in secrets for part in database_url.secrets(secret)}
-    for secret in sorted(secrets - {''}, key=len, reverse=True):
-        text = re.sub(rf'(?<!\w){re.escape(secret)}(?!\w)', '***', text)
-    return text
+    for (group, name), option in sources.registered(config).items():
+        if option.secret:
+            with contextlib.suppress(ValueError, cfg.Error):
+                secret = str(sources.value(config, group, name) or '')
+                secrets |= {secret, *database_url.secrets(secret)}
+    return messages.masked(text, secrets - {''})

@@ -2,30 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-import json
 import threading
+from typing import Any
 
 from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 
 from placement import messages
 from placement.admin import tables
-from placement.admin.preflight import (
-    access,
-    configuration,
-    database,
-    identity,
-    options,
-    schema,
-    settings,
-)
-from placement.admin.preflight.model import REGISTERED, Check, Verdict, collect, failure
+from placement.admin.preflight import configuration, database, identity, options, schema, settings
+from placement.admin.preflight.model import REGISTERED, Check, Verdict, collect, failure, skipped
 from placement.conf import sources
+from placement.db import failures
 
 # The checks by name, in the order of the report.
 CHECKS = {
     name: parts
-    for module in (configuration, database, access, settings, schema, identity)
+    for module in (configuration, database, settings, schema, identity)
     for name, parts in REGISTERED.items()
     if parts[0].run.__module__ == module.__name__
 }
@@ -48,20 +41,19 @@ def run(config: cfg.ConfigOpts, seconds: float = SECONDS) -> list[Finding]:
     options.register_libraries(config)
     verdicts: dict[str, Sequence[Verdict]] = {}
     for name, parts in CHECKS.items():
-        reason = _reason_to_skip(parts[0].needs, verdicts)
-        verdicts[name] = [Verdict(None, reason)] if reason else _limited(parts, config, seconds)
+        verdicts[name] = _blocked(parts[0].needs, verdicts) or _limited(parts, config, seconds)
     return [(name, verdict) for name, listed in verdicts.items() for verdict in listed]
 
 
-def _reason_to_skip(needed: str, verdicts: Mapping[str, Sequence[Verdict]]) -> str:
-    """Return why a check is skipped; empty if the check that it needs was executed and passed."""
-    for verdict in verdicts[needed] if needed else ():
+def _blocked(needed: str, verdicts: Mapping[str, Sequence[Verdict]]) -> Sequence[Verdict]:
+    """Return the verdict `skipped` if the check that a check needs failed or was skipped."""
+    for verdict in verdicts.get(needed, ()):
         if verdict.code is Code.FAILURE:
-            return f'The check "{needed}" failed.'
+            return [skipped(f'The check "{needed}" failed.')]
         if verdict.code is None:
             # The reason of the other check is the reason of this check, too.
-            return verdict.detail
-    return ''
+            return [verdict]
+    return []
 
 
 def _limited(parts: Sequence[Check], config: cfg.ConfigOpts, seconds: float) -> Sequence[Verdict]:
@@ -71,19 +63,20 @@ def _limited(parts: Sequence[Check], config: cfg.ConfigOpts, seconds: float) -> 
     thread = threading.Thread(target=lambda: verdicts.extend(_caught(parts, config)), daemon=True)
     thread.start()
     thread.join(seconds)
-    return list(verdicts) or [
-        failure(
-            f'The check did not end within {seconds:g} seconds.',
-            'Check the network and the name resolution.',
-        )
-    ]
+    late = f'The check did not end within {seconds:g} seconds.'
+    return [*verdicts] or [failure(late, 'Check the network and the name resolution.')]
 
 
 def _caught(parts: Sequence[Check], config: cfg.ConfigOpts) -> Sequence[Verdict]:
     try:
         with sources.explaining_references(config):
             return _verdicts(parts, config)
+    except (cfg.ConfigSourceValueError, sources.UnresolvedReference):
+        # That check names the option.
+        return [skipped(f'The check "{configuration.VALUES}" failed.')]
     except Exception as error:
+        if failures.is_old_schema(error):
+            return [skipped('The database lacks a table or a column; see "Schema Revision".')]
         sentence = options.masked(messages.sentence(error), config)
         return [failure(f'The check failed: {sentence}', 'Correct the cause and run it again.')]
 
@@ -96,7 +89,7 @@ def _verdicts(parts: Sequence[Check], config: cfg.ConfigOpts) -> Sequence[Verdic
         if engine in part.engines:
             with database.connected(config, as_service=part.as_service) as conn:
                 return collect(part.run(config, conn))
-    return [Verdict(None, f'The check does not apply to {database.TITLES[engine]}.')]
+    return [skipped(f'The check does not apply to {database.TITLES[engine]}.')]
 
 
 def status(findings: Iterable[Finding]) -> int:
@@ -109,37 +102,26 @@ def table(findings: Sequence[Finding], with_all: bool) -> str:
 
     :param with_all: whether the table contains the checks that succeeded or were skipped
     """
+    counts = Counter(verdict.code for _, verdict in findings)
+    # The most important result is first.
+    summary = ', '.join(
+        f'{counts[code]} {result}{"s" if code and counts[code] > 1 else ""}'
+        for code, result in RESULTS.items()
+        if counts[code]
+    )
     rows = [
         (name, result, verdict.detail, verdict.remedy)
         for code, result in RESULTS.items()
         for name, verdict in findings
         if verdict.code is code and (with_all or code)
     ]
-    parts = [_summary(findings)]
-    if rows:
-        parts.append(tables.table(_TITLES, rows, divider=True))
-    return '\n\n'.join(parts)
+    return f'{summary}\n\n{tables.table(_TITLES, rows, divider=True)}' if rows else summary
 
 
-def _summary(findings: Iterable[Finding]) -> str:
-    """Return the number of findings with each result, the most important one first."""
-    counts = Counter(verdict.code for _, verdict in findings)
-    return ', '.join(
-        f'{counts[code]} {result}{"s" if code and counts[code] > 1 else ""}'
-        for code, result in RESULTS.items()
-        if counts[code]
-    )
-
-
-def document(findings: Iterable[Finding]) -> str:
-    """Return the report as a JSON document in one line."""
+def document(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return the report as a JSON document."""
     checks = [
-        {
-            'name': name,
-            'result': RESULTS[verdict.code],
-            'detail': verdict.detail,
-            'remedy': verdict.remedy,
-        }
-        for name, verdict in findings
+        {'name': name, 'result': RESULTS[one.code], 'detail': one.detail, 'remedy': one.remedy}
+        for name, one in findings
     ]
-    return json.dumps({'checks': checks})
+    return {'checks': checks}

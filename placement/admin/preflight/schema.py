@@ -1,30 +1,100 @@
-"""Checks of the schema revision and of the stored data."""
+"""Checks of the privileges of the account, of the schema revision, and of the stored data."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from oslo_config import cfg
-from oslo_upgradecheck import upgradecheck
+from oslo_upgradecheck import common_checks, upgradecheck
+from oslo_upgradecheck.upgradecheck import Code, Result
 import sqlalchemy as sa
 
-from placement.admin import upgrade_checks
-from placement.admin.preflight.access import GRANT, Schema, read_schema
-from placement.admin.preflight.database import ALL
-from placement.admin.preflight.model import (
-    Skipped,
-    Steps,
-    Verdict,
-    check,
-    failure,
-    judged,
-    ok,
-    warning,
-)
+from placement.admin.preflight.configuration import POLICY_FORMAT
+from placement.admin.preflight.database import ALL, SERVERS
+from placement.admin.preflight.model import Skipped, Steps, check, failure, ok, warning
+from placement.db import failures
 from placement.db.sqlalchemy import migration, models
+from placement.objects import online_data_migrations
 
-_CONNECTION = 'Database Connection'
+_GRANT = 'Grant these privileges, or run `placement-manage db sync` as a user that has them.'
+
+_ROOT_PROVIDERS, _CONSUMERS = 'Missing Root Provider IDs', 'Incomplete Consumers'
+_DATA_REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 
 
-@check('Schema Revision', needs=_CONNECTION, engines=ALL)
+@check('Database Privileges', SERVERS, needs='Database Access')
+def check_privileges(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the user lacks SELECT, INSERT, UPDATE, or DELETE on a table of Placement.
+
+    On PostgreSQL, USAGE on the sequences is required, too. If the schema is older than this
+    release: *failure* if the user cannot migrate it, that is, lacks CREATE, ALTER, DROP, or INDEX
+    on MySQL or MariaDB, or CREATE on the schema and ownership of the tables on PostgreSQL. The
+    check executes statements that affect no row and rolls them back, because roles and patterns of
+    names make grants hard to interpret. On MySQL and MariaDB, it tries a migration with statements
+    about a table that does not exist.
+    """
+    schema = migration.read_schema(conn)
+    if not schema.existing and not schema.is_older:
+        raise Skipped('There are no tables.')
+    if lacking := _missing_privileges(conn, schema.existing):
+        lists = (f'{privilege} on {", ".join(names)}' for privilege, names in lacking.items())
+        sequences = ' Grant USAGE on all sequences.' if 'USAGE' in lacking else ''
+        yield failure(
+            f'The user lacks: {"; ".join(lists)}.',
+            'Grant SELECT, INSERT, UPDATE, and DELETE on all tables of the database to the user.'
+            + sequences,
+        )
+    elif schema.existing:
+        yield ok(f'The user can read and write {len(schema.existing)} tables.')
+    if schema.is_older:
+        denied = ', '.join(migration.missing_privileges(conn))
+        text = f'The user cannot migrate the schema; it lacks: {denied}.'
+        yield failure(text, _GRANT) if denied else ok('The user can migrate the schema.')
+
+
+def _missing_privileges(conn: sa.Connection, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of the tables or sequences for each privilege that is missing."""
+    stored = sa.MetaData()
+    stored.reflect(conn, only=names, resolve_fks=False)
+    missing: dict[str, list[str]] = {}
+    for name in names:
+        for privilege, statement in _attempts(stored.tables[name]).items():
+            if _is_denied(conn, statement):
+                missing.setdefault(privilege, []).append(name)
+    if conn.dialect.name == 'postgresql':
+        # They generate the ids of new rows.
+        sequences = {f'{name}_id_seq' for name in names} & {*sa.inspect(conn).get_sequence_names()}
+        for name in sorted(sequences):
+            may_use = sa.func.has_sequence_privilege(name, 'USAGE, UPDATE')
+            if not conn.scalar(sa.select(may_use)):
+                missing.setdefault('USAGE', []).append(name)
+    return missing
+
+
+def _attempts(table: sa.Table) -> dict[str, sa.Executable]:
+    """Return a statement for each privilege that needs it on all columns and affects no row."""
+    none, values = sa.false(), dict.fromkeys(table.c.keys(), sa.null())
+    no_row = sa.select(*(value.label(name) for name, value in values.items())).where(none)
+    return {
+        'SELECT': sa.select(table).where(none),
+        'INSERT': sa.insert(table).from_select(list(values), no_row, include_defaults=False),
+        'UPDATE': sa.update(table).values(values).where(none),
+        'DELETE': sa.delete(table).where(none),
+    }
+
+
+def _is_denied(conn: sa.Connection, statement: sa.Executable) -> bool:
+    """Execute a statement, roll it back, and return whether the server denies it."""
+    try:
+        conn.execute(statement)
+    except Exception as error:
+        if not failures.is_access_denied(error):
+            raise
+        return True
+    finally:
+        conn.rollback()
+    return False
+
+
+@check('Schema Revision', ALL)
 def check_revision(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Failure* if tables are missing, or if the schema is older than this release.
 
@@ -32,65 +102,82 @@ def check_revision(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     the privileges to upgrade the schema. *Warning* if the revision is unknown, or if the database
     has no revision that the user can read.
     """
-    schema = read_schema(conn)
-    head, current = migration.revisions()[0], schema.revision
+    schema, head = migration.read_schema(conn), migration.revisions()[0]
+    missing = ', '.join(schema.missing)
     if schema.is_older:
-        denied = ', '.join(migration.missing_privileges(conn))
-        yield _judge_older(schema, head, denied, config.placement_database.sync_on_startup)
-    elif current is None:
-        yield _judge_without_revision(schema, head)
-    elif current != head:
+        state = f'The schema is at revision {schema.revision or "none"}; this release needs {head}.'
+        if config.placement_database.sync_on_startup and not migration.missing_privileges(conn):
+            return f'{state} The service upgrades the schema when it starts (sync_on_startup).'
+        yield failure(state, 'Run `placement-manage db sync`.')
+    elif schema.revision is None and missing:
+        yield failure(
+            f'The database has no revision and only a part of the tables. Missing: {missing}.',
+            'Check that the URL names the right database, or restore it from a backup.',
+        )
+    elif schema.revision is None:
+        # MySQL and MariaDB do not list a table that the account cannot read.
         yield warning(
-            f'The revision {current} is unknown. It can belong to a newer release.',
+            'All tables exist, but the database has no revision, or the user cannot read it.',
+            f'Grant SELECT on {migration.REVISION_TABLE} to the user. If there is no such table '
+            f'and the schema is that of revision {head}, run `placement-manage db stamp head`.',
+        )
+    elif schema.revision != head:
+        yield warning(
+            f'The revision {schema.revision} is unknown. It can belong to a newer release.',
             'Check that the URL names the right database, or install the newer release.',
         )
-    elif schema.missing:
+    elif missing:
         yield failure(
-            f'The revision is {head}, but these tables do not exist: {", ".join(schema.missing)}.',
+            f'The revision is {head}, but these tables do not exist: {missing}.',
             'Restore the database from a backup.',
         )
     return f'The schema is at revision {head}.'
 
 
-def _judge_older(schema: Schema, head: str, denied: str, sync_on_startup: bool) -> Verdict:
-    state = f'The schema is at revision {schema.revision or "none"}; this release needs {head}.'
-    if denied:
-        return failure(f'{state} The user cannot upgrade it; it lacks: {denied}.', GRANT)
-    if sync_on_startup:
-        return ok(f'{state} The service upgrades the schema when it starts (sync_on_startup).')
-    return failure(state, 'Run `placement-manage db sync`.')
+# The upgrade checks ------------------------------------------------------------
 
 
-def _judge_without_revision(schema: Schema, head: str) -> Verdict:
-    if schema.missing:
-        return failure(
-            'The database has no revision and only a part of the tables. Missing: '
-            f'{", ".join(schema.missing)}.',
-            'Check that the URL names the right database, or restore it from a backup.',
-        )
-    # MySQL and MariaDB do not list a table that the account cannot read.
-    return warning(
-        'All tables exist, but the database has no revision, or the user cannot read it.',
-        f'Grant SELECT on {migration.REVISION_TABLE} to the user. If there is no such table and '
-        f'the schema is that of revision {head}, run `placement-manage db stamp head`.',
-    )
-
-
-@check(upgrade_checks.ROOT_PROVIDERS, needs=_CONNECTION, engines=ALL)
+@check(_ROOT_PROVIDERS, ALL)
 def check_root_providers(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """The upgrade check of this name."""
-    return (yield from _judge_data(conn, upgrade_checks.check_root_providers))
+    """*Failure* if there are providers without a root provider, which the API does not return."""
+    providers = models.resource_providers
+    query = sa.select(sa.func.count()).where(providers.c.root_provider_id.is_(None))
+    if count := conn.scalar(query):
+        yield failure(f'Resource providers without a root provider id: {count}.', _DATA_REMEDY)
+    return 'The upgrade check succeeds.'
 
 
-@check(upgrade_checks.CONSUMERS, needs=_CONNECTION, engines=ALL)
+@check(_CONSUMERS, ALL)
 def check_consumers(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """The upgrade check of this name."""
-    return (yield from _judge_data(conn, upgrade_checks.check_consumers))
+    """*Warning* if there are allocations without a consumer.
+
+    They count as usage, but the API does not return them.
+    """
+    consumers = sa.func.count(models.allocations.c.consumer_id.distinct())
+    if count := conn.scalar(online_data_migrations.select_without_consumer(consumers)):
+        yield warning(f'Missing consumers that have allocations: {count}.', _DATA_REMEDY)
+    return 'The upgrade check succeeds.'
 
 
-def _judge_data(
-    conn: sa.Connection, upgrade_check: Callable[[sa.Connection], upgradecheck.Result]
-) -> Steps:
-    if not sa.inspect(conn).has_table(models.resource_providers.name):
-        raise Skipped('The database has no tables.')
-    return (yield from judged(upgrade_check(conn), upgrade_checks.DATA_REMEDY))
+class UpgradeChecks(upgradecheck.UpgradeCommands):
+    """The checks of `placement-status upgrade check`, in the order of the report.
+
+    The checks also support the database schema of the previous release.
+
+    :param config: the configuration that names the policy file to check
+    :param conn: a connection to the database of this process
+    """
+
+    def __init__(self, config: cfg.ConfigOpts, conn: sa.Connection) -> None:
+        self._upgrade_checks = (
+            (_ROOT_PROVIDERS, lambda _: _result(check_root_providers(config, conn))),
+            (_CONSUMERS, lambda _: _result(check_consumers(config, conn))),
+            (POLICY_FORMAT, (common_checks.check_policy_json, {'conf': config})),
+        )
+
+
+def _result(steps: Steps) -> Result:
+    """Return the result of an upgrade check that yields at most one verdict."""
+    for verdict in steps:
+        return Result(verdict.code or Code.SUCCESS, f'{verdict.detail} {verdict.remedy}')
+    return Result(Code.SUCCESS)

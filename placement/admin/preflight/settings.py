@@ -1,17 +1,19 @@
-"""Checks of the settings of database servers, of their limits, and of the nodes of clusters."""
+"""Checks of database servers: access, settings, limits, and the nodes of clusters."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+import os
+from pathlib import Path
 
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement.admin.preflight.database import MYSQL, POSTGRESQL, postgresql_settings, shown
-from placement.admin.preflight.model import Skipped, Steps, Verdict, check, failure, warning
-from placement.conf import database
+from placement.admin.preflight import database
+from placement.admin.preflight.database import MYSQL, POSTGRESQL, SQLITE, postgresql_settings, shown
+from placement.admin.preflight.model import Skipped, Steps, check, failure, warning
+from placement.conf.database import connections_of_process
 from placement.db import connections
 from placement.db.sqlalchemy import models
 
-_CONNECTION = 'Database Connection'
 _GLOBAL = 'GLOBAL VARIABLES'
 _SESSION = 'SESSION VARIABLES'
 _TRANSACTIONAL = 'InnoDB'
@@ -20,14 +22,6 @@ _UNICODE = frozenset({'utf8mb4', 'utf8mb3', 'utf8'})
 # A proxy between the service and the server can discard the settings of the service.
 _PROXY = 'Check the proxy between the service and the server.'
 
-_DEFAULTS = sa.text(
-    'SELECT default_character_set_name, default_collation_name FROM information_schema.schemata'
-    ' WHERE schema_name = database()'
-)
-_TABLES = sa.text(
-    'SELECT table_name, engine, table_collation FROM information_schema.tables'
-    ' WHERE table_schema = database() AND table_name IN :names'
-).bindparams(sa.bindparam('names', list(models.metadata.tables), expanding=True))
 # The limits of the role and of the database; negative if there is none.
 _POSTGRESQL_LIMITS = sa.text(
     'SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user UNION ALL'
@@ -35,12 +29,70 @@ _POSTGRESQL_LIMITS = sa.text(
 )
 
 
-@check('Character Set', needs=_CONNECTION, engines=MYSQL)
+@check('Database Access', MYSQL)
+def check_mysql_access(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the server is read-only."""
+    settings = shown(conn, _GLOBAL)
+    for name in ('super_read_only', 'read_only'):
+        # Newer versions of MariaDB have further values, such as NO_LOCK.
+        if settings.get(name, 'OFF').upper() not in ('OFF', '0'):
+            yield failure(
+                f'The server is read-only ({name} = {settings[name]}).',
+                'Connect to the primary server, or disable the setting.',
+            )
+            break
+    return 'The server accepts writes.'
+
+
+@check('Database Access', POSTGRESQL)
+def check_postgresql_access(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the server is read-only or a replica."""
+    if conn.scalar(sa.select(sa.func.pg_is_in_recovery())):
+        yield failure('The server is a replica.', 'Connect to the primary server.')
+    elif postgresql_settings(conn).get('default_transaction_read_only') == 'on':
+        yield failure(
+            'Transactions are read-only (default_transaction_read_only = on).',
+            'Disable the setting for the user or the database of the service.',
+        )
+    return 'The server accepts writes.'
+
+
+@check('Database Access', SQLITE)
+def check_sqlite_access(config: cfg.ConfigOpts, _conn: sa.Connection) -> Steps:
+    """*Failure* if the file or its directory is not writable for the user of the command.
+
+    *Warning* for a database in memory.
+    """
+    name = database.database_url(config).database
+    path = Path(str(name)).absolute()
+    if name in (None, '', ':memory:'):
+        yield warning(
+            'The database is in memory. A process loses all data when it ends.',
+            'Set [placement_database] connection to the URL of a file or of a server.',
+        )
+    elif not os.access(path, os.W_OK):
+        yield failure(f'{path} is not writable.', 'Make it writable for the user of the service.')
+    elif not os.access(path.parent, os.W_OK):
+        yield failure(
+            f'The directory of {path} is not writable, so that SQLite cannot create its WAL.',
+            'Make the directory writable for the user of the service.',
+        )
+    return f'{path} and its directory are writable.'
+
+
+def _tables(conn: sa.Connection) -> list[sa.RowMapping]:
+    """Return what MySQL or MariaDB reports about the tables of this release."""
+    tables = conn.exec_driver_sql('SHOW TABLE STATUS').mappings()
+    return [table for table in tables if table['Name'] in models.metadata.tables]
+
+
+@check('Character Set', MYSQL)
 def check_mysql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Warning* if a collation does not support Unicode, or if those of the tables differ."""
-    character_set, default = conn.execute(_DEFAULTS).one()
+    session = shown(conn, _SESSION)
     # Without tables, the defaults of the database apply to the tables that the service creates.
-    collations = sorted({row[2] for row in conn.execute(_TABLES)}) or [default]
+    of_tables = {row['Collation'] for row in _tables(conn)}
+    collations = sorted(of_tables) or [session['collation_database']]
     sets = {name.split('_')[0] for name in collations}
     listed = ', '.join(collations)
     if not sets <= _UNICODE:
@@ -55,10 +107,10 @@ def check_mysql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Step
             'Convert all tables to the same collation.',
         )
     note = '' if 'utf8mb4' in sets else ' Names with four-byte characters are rejected.'
-    return f'Character set {character_set}, collation {listed}.{note}'
+    return f'Character set {session["character_set_database"]}, collation {listed}.{note}'
 
 
-@check('Character Set', needs=_CONNECTION, engines=POSTGRESQL)
+@check('Character Set', POSTGRESQL)
 def check_postgresql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Warning* if the encoding is not UTF8."""
     encoding = postgresql_settings(conn)['server_encoding']
@@ -70,13 +122,13 @@ def check_postgresql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) ->
     return 'The encoding is UTF8.'
 
 
-@check('Storage Engine', needs=_CONNECTION, engines=MYSQL)
+@check('Storage Engine', MYSQL)
 def check_storage_engine(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Failure* if tables do not use InnoDB.
 
     If there are no tables, the check applies to ``default_storage_engine``.
     """
-    engines = {name: engine for name, engine, _ in conn.execute(_TABLES)}
+    engines = {row['Name']: row['Engine'] for row in _tables(conn)}
     default = shown(conn, _GLOBAL).get('default_storage_engine', '')
     if wrong := sorted(name for name, engine in engines.items() if engine != _TRANSACTIONAL):
         yield failure(
@@ -91,7 +143,7 @@ def check_storage_engine(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     return 'The tables use InnoDB.' if engines else 'The default storage engine is InnoDB.'
 
 
-@check('Binary Log Format', needs=_CONNECTION, engines=MYSQL)
+@check('Binary Log Format', MYSQL)
 def check_binary_log(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Failure* if the server writes its binary log with ``binlog_format = STATEMENT``."""
     settings = shown(conn, _GLOBAL)
@@ -107,7 +159,7 @@ def check_binary_log(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     return f'binlog_format is {name}.'
 
 
-@check('Session Settings', needs=_CONNECTION, engines=MYSQL, as_service=True)
+@check('Session Settings', MYSQL, as_service=True)
 def check_mysql_session(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Failure* if the server or a proxy discards the settings of the service.
 
@@ -123,7 +175,7 @@ def check_mysql_session(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     return f'Isolation level {isolation}, sql_mode {",".join(sorted(modes))}.'
 
 
-@check('Session Settings', needs=_CONNECTION, engines=POSTGRESQL, as_service=True)
+@check('Session Settings', POSTGRESQL, as_service=True)
 def check_postgresql_session(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Failure* if the server or a proxy discards the isolation level or the client encoding."""
     settings = postgresql_settings(conn)
@@ -134,7 +186,7 @@ def check_postgresql_session(_config: cfg.ConfigOpts, conn: sa.Connection) -> St
     return 'Isolation level read committed, client encoding UTF8.'
 
 
-@check('Connection Limits', needs=_CONNECTION, engines=MYSQL)
+@check('Connection Limits', MYSQL)
 def check_mysql_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Warning* if the server closes idle connections (``wait_timeout``) before the service does.
 
@@ -153,7 +205,7 @@ def check_mysql_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     return (yield from _limits(config, accepted, 'wait_timeout', int(settings['wait_timeout'])))
 
 
-@check('Connection Limits', needs=_CONNECTION, engines=POSTGRESQL)
+@check('Connection Limits', POSTGRESQL)
 def check_postgresql_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Warning* in the same cases. The setting is ``idle_session_timeout``.
 
@@ -177,7 +229,7 @@ def _limits(config: cfg.ConfigOpts, accepted: int, setting: str, idle: int) -> S
     """
     options, size = config.placement_database, config.command
     # It is not None, because the threads limit the number.
-    each = database.connections_of_process(options, size.threads) or 0
+    each = connections_of_process(options, size.threads) or 0
     processes, kept = size.machines * size.processes, options.connection_recycle_time
     if idle and not 0 <= kept < idle:
         yield warning(
@@ -205,7 +257,7 @@ def _limits(config: cfg.ConfigOpts, accepted: int, setting: str, idle: int) -> S
     )
 
 
-@check('Galera Cluster', needs=_CONNECTION, engines=MYSQL)
+@check('Galera Cluster', MYSQL)
 def check_galera(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Failure* if the node is not part of the primary component or not ready.
 
@@ -243,7 +295,7 @@ def check_galera(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     return f'The node is part of the primary component with {size} members.'
 
 
-def _node_state(status: Mapping[str, str]) -> Iterator[Verdict]:
+def _node_state(status: Mapping[str, str]) -> Steps:
     component = status.get('wsrep_cluster_status', 'unknown')
     if component.upper() != 'PRIMARY':
         yield failure(
@@ -263,7 +315,7 @@ def _node_state(status: Mapping[str, str]) -> Iterator[Verdict]:
         )
 
 
-def _cluster_size(size: int) -> Iterator[Verdict]:
+def _cluster_size(size: int) -> Steps:
     if size == 1:
         yield warning('The cluster has one member, so that nothing replaces it.', 'Add two nodes.')
     elif size and size % 2 == 0:
@@ -274,7 +326,7 @@ def _cluster_size(size: int) -> Iterator[Verdict]:
         )
 
 
-@check('Replication Group', needs=_CONNECTION, engines=MYSQL)
+@check('Replication Group', MYSQL)
 def check_group(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     """*Warning* if the group has several primaries.
 

@@ -5,6 +5,7 @@ The directory `alembic/versions` contains the revisions. Downgrades are not supp
 
 from collections.abc import Iterator
 import contextlib
+from dataclasses import dataclass
 import functools
 import hashlib
 import logging
@@ -95,6 +96,35 @@ def read_revision(conn: sa.Connection) -> str | None:
     return current
 
 
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of a database.
+
+    :ivar revision: the current revision; None if no revision is stored
+    :ivar existing: the tables of this release that exist
+    :ivar missing: the tables of this release that do not exist
+    """
+
+    revision: str | None
+    existing: list[str]
+    missing: list[str]
+
+    @property
+    def is_older(self) -> bool:
+        """Whether an upgrade changes the schema."""
+        if self.revision is None:
+            return not self.existing
+        return self.revision in revisions()[1:]
+
+
+def read_schema(conn: sa.Connection) -> Schema:
+    """Return the schema of the database."""
+    tables = set(sa.inspect(conn).get_table_names())
+    revision = read_revision(conn) if REVISION_TABLE in tables else None
+    expected = set(models.metadata.tables)
+    return Schema(revision, sorted(tables & expected), sorted(expected - tables))
+
+
 def require_current() -> None:
     """Check that the schema of the database is recent enough for this release.
 
@@ -105,16 +135,11 @@ def require_current() -> None:
         the remedy
     """
     with db_engine.snapshot() as conn:
-        tables = set(sa.inspect(conn).get_table_names())
-        current = read_revision(conn) if REVISION_TABLE in tables else None
-    if current is None:
-        outdated = not tables.issuperset(models.metadata.tables)
-    else:
-        outdated = current in revisions()[1:]
-    if outdated:
+        schema = read_schema(conn)
+    if schema.is_older or (schema.revision is None and schema.missing):
         state = (
-            f'The schema of the database is at revision {current or "none"}, but this release '
-            f'needs revision {revisions()[0]}'
+            f'The schema of the database is at revision {schema.revision or "none"}, but this '
+            f'release needs revision {revisions()[0]}'
         )
         with db_engine.get_placement_engine().connect() as conn:
             denied = missing_privileges(conn)

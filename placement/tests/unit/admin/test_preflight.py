@@ -12,7 +12,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement import conf
-from placement.admin.preflight import access, database, identity, model, report, settings
+from placement.admin.preflight import database, identity, model, report, settings
 from placement.admin.preflight.model import Check, Steps
 from placement.conf import database as database_options
 
@@ -39,57 +39,57 @@ RECYCLE = {'connection_recycle_time': 3600}
 class Server:
     """A connection to a server with some settings.
 
-    :ivar rows: the results of the statements that do not read settings, in their order
+    :param values: the values that a statement for other things than settings returns: the
+        collations of the tables, the limits of the account, or whether the server is a replica
     """
 
-    def __init__(self, values: Settings, *rows: Any) -> None:
+    def __init__(self, settings: Settings, values: Sequence[Any] = ()) -> None:
+        self.settings = settings
         self.values = values
-        self.rows = iter(rows)
 
-    def exec_driver_sql(self, _statement: str) -> Sequence[tuple[str, str]]:
-        return list(self.values.items())
+    def exec_driver_sql(self, statement: str) -> Any:
+        if statement != 'SHOW TABLE STATUS':
+            return self.execute(statement)
+        found = {'Name': 'consumers', 'Engine': 'InnoDB'}
+        others = [{'Name': 'other', 'Engine': 'MyISAM', 'Collation': LATIN}]
+        rows = [{**found, 'Collation': value} for value in self.values] + others
+        return mock.Mock(mappings=lambda: rows)
 
-    def execute(self, statement: sa.TextClause) -> Any:
-        if 'pg_settings' in str(statement):
-            return self.values.items()
-        return next(self.rows)
+    def execute(self, _statement: Any) -> Any:
+        return self.settings.items()
 
     def scalar(self, _statement: Any) -> Any:
-        return next(self.rows)
+        return self.values[0]
 
     def scalars(self, _statement: Any) -> Any:
-        return next(self.rows, ())
+        return self.values
 
 
-def tables(*collations: str) -> list[tuple[str, str, str]]:
-    return [('consumers', 'InnoDB', collation) for collation in collations]
+def collation(name: str) -> Settings:
+    return {'collation_database': name, 'character_set_database': name.split('_')[0]}
 
 
-def defaults(collation: str) -> Any:
-    return mock.Mock(one=lambda: (collation.split('_')[0], collation))
-
-
-# For each check: the settings of the server, the results of other statements, the results of the
+# For each check: the settings of the server, the values of other statements, the results of the
 # check, and a text in the first one. Servers with other settings are in test_preflight_databases.
 Case = tuple[Settings, Sequence[Any], str, str]
 CASES: Mapping[Callable[..., Steps], Sequence[Case]] = {
-    access.check_mysql_access: (
+    settings.check_mysql_access: (
         ({'read_only': 'OFF', 'super_read_only': '0'}, (), 'ok', ''),
         ({'read_only': 'NO_LOCK'}, (), 'failure', 'read_only = NO_LOCK'),
         ({'super_read_only': 'ON', 'read_only': 'ON'}, (), 'failure', 'super_read_only = ON'),
     ),
-    access.check_postgresql_access: (({}, [True], 'failure', 'replica'),),
+    settings.check_postgresql_access: (({}, (True,), 'failure', 'replica'),),
     settings.check_mysql_characters: (
-        ({}, (defaults(COLLATION), ()), 'ok', 'Character set utf8mb4, collation utf8mb4_general'),
-        ({}, (defaults(LATIN), ()), 'warning', 'other characters are rejected'),
-        ({}, (defaults(LATIN), tables(COLLATION, COLLATION)), 'ok', ''),
-        ({}, (defaults(UTF8MB3), tables(UTF8MB3)), 'ok', 'four-byte characters are rejected'),
-        ({}, (defaults(UTF8MB3), tables(COLLATION, UTF8MB3)), 'warning', 'different collations'),
+        (collation(COLLATION), (), 'ok', 'Character set utf8mb4, collation utf8mb4_general'),
+        (collation(LATIN), (), 'warning', 'other characters are rejected'),
+        (collation(LATIN), (COLLATION, COLLATION), 'ok', ''),
+        (collation(UTF8MB3), (UTF8MB3,), 'ok', 'four-byte characters are rejected'),
+        (collation(UTF8MB3), (COLLATION, UTF8MB3), 'warning', 'different collations'),
     ),
     settings.check_storage_engine: (
-        ({'default_storage_engine': 'InnoDB'}, [()], 'ok', 'The default storage engine is'),
-        ({'default_storage_engine': 'MyISAM'}, [()], 'failure', 'storage engine is MyISAM'),
-        ({'default_storage_engine': 'MyISAM'}, [tables(COLLATION)], 'ok', 'The tables use'),
+        ({'default_storage_engine': 'InnoDB'}, (), 'ok', 'The default storage engine is'),
+        ({'default_storage_engine': 'MyISAM'}, (), 'failure', 'storage engine is MyISAM'),
+        ({'default_storage_engine': 'MyISAM'}, (COLLATION,), 'ok', 'The tables use'),
     ),
     settings.check_binary_log: (
         ({'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, (), 'ok', 'no binary log'),
@@ -159,7 +159,7 @@ class SettingsTest(base.BaseTestCase):
         for check, cases in CASES.items():
             for values, rows, results, text in cases:
                 with self.subTest(check.__name__, values=values, rows=rows):
-                    self.assertVerdicts(results, text, check(config, Server(values, *rows)))
+                    self.assertVerdicts(results, text, check(config, Server(values, rows)))
 
     def test_options_of_clusters(self):
         for value, remedy in ((7, ''), (15, ''), (0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
