@@ -313,8 +313,19 @@ _CONTROLS_BUT_COLORS = re.compile(rf'(?!\x1b\[[0-9;]*m){_CONTROLS.pattern}')
 
 
 def set_up_log(config: cfg.ConfigOpts) -> None:
-    """Set up oslo.log, and the form of the lines that its handlers write."""
-    log.setup(config, 'placement')
+    """Set up oslo.log, and the form of the lines that its handlers write.
+
+    :raises ValueError: the value of an option is invalid
+    """
+    try:
+        log.setup(config, 'placement')
+    except cfg.Error:
+        raise
+    except ValueError as error:
+        # The reason of logging is an unknown level, and does not name the option.
+        raise ValueError(
+            f'[DEFAULT] default_log_levels is not valid: {error}. Correct the value.'
+        ) from error
     # The file of `log_config_append` can declare handlers for loggers of Placement.
     loggers = filter(_is_own, logging.getLogger().manager.loggerDict)
     for logger in map(logging.getLogger, (None, *loggers)):

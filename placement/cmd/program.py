@@ -6,6 +6,7 @@ that a command prints its help without them.
 
 import argparse
 from collections.abc import Callable, Mapping
+import contextlib
 from dataclasses import dataclass
 import functools
 import os
@@ -200,7 +201,11 @@ def _execute(program: Program, config: cfg.ConfigOpts) -> int:
     command = config[program.destination]
     if getattr(command, 'validate', True):
         conf.validate(config)
-    _set_up_logging(config)
+        _set_up_logging(config)
+    else:
+        # The command reports invalid values, and logs as far as it can.
+        with contextlib.suppress(cfg.Error):
+            _set_up_logging(config)
     action: Action = command.action
     return action(config)
 

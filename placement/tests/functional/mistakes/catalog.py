@@ -159,6 +159,7 @@ _IN_ALL: dict[str, dict[str, str]] = {
         'unknown value': f'{MIGRATED}[api]\nauth_strategy = none\n',
         'text instead of a number': f'{MIGRATED}pool_timeout = soon\n',
         'invalid option of the log': f'{MIGRATED}[DEFAULT]\ndebug = maybe\n',
+        'unknown level of the log': f'{MIGRATED}[DEFAULT]\ndefault_log_levels = a=x\n',
     },
     'A URL in [placement_database] names the SQLAlchemy plugin ..., which is not installed. '
     'Install it, or remove plugin=... from the URL.': {
