@@ -1,22 +1,18 @@
 """The checks of placement-status preflight with real databases."""
 
 from collections.abc import Iterable, Mapping, Sequence
-import os
 import pathlib
-import shutil
 import socket
-import tempfile
 from unittest import mock
 
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
-from placement.tests import servers, where
+from placement.tests import servers, tls_guide, where
 from placement.tests.functional.cmd import test_preflight
 from placement.tests.functional.cmd.test_preflight import Expected, Verdict
-from placement.tests.functional.faults import machines
+from placement.tests.functional.faults import machines, test_tls
 from placement.tests.functional.faults.machines import free_port
-from placement.tests.functional.web import commands
 
 OK, WARNING, FAILURE = 'ok', 'warning', 'failure'
 GALERA_LIBRARY = '/usr/lib/galera/libgalera_smm.so'
@@ -126,68 +122,47 @@ class ServerTest(test_preflight.TestCase):
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 @where.not_on('sqlite', reason='The test needs a database server.')
 class EncryptionTest(test_preflight.TestCase):
-    """A server with TLS, whose certificate is also that of its CA."""
+    """A server with TLS."""
 
-    # The parameters of each driver: without TLS, with TLS, with verification.
-    PARAMETERS: Mapping[str, tuple[str, str, str]] = {
-        'pymysql': ('ssl_disabled=true', '', 'ssl_ca={}'),
-        'mysqldb': (
-            'ssl_mode=DISABLED',
-            'ssl_mode=REQUIRED',
-            'ssl_mode=VERIFY_IDENTITY&ssl_ca={}',
-        ),
-        'psycopg': ('sslmode=disable', 'sslmode=require', 'sslmode=verify-full&sslrootcert={}'),
+    # The parameters with which a driver does not verify the certificate.
+    UNVERIFIED: Mapping[str, Mapping[str, str]] = {
+        'pymysql': {},
+        'mysqldb': {'ssl_mode': 'REQUIRED'},
+        'psycopg': {'sslmode': 'require'},
     }
 
     def setUp(self) -> None:
-        engine = servers.engine()
         # See PrivateMariadbTest.
-        certificate = self.create_certificate(engine)
-        options = [f'--ssl-cert={certificate}', f'--ssl-key={certificate.with_suffix(".key")}']
-        if engine == 'postgresql':
-            key = f'ssl_key_file={certificate.with_suffix(".key")}'
-            options = ['-c', 'ssl=on', '-c', f'ssl_cert_file={certificate}', '-c', key]
-        server = machines.DatabaseServer(*options)
+        self.certificates = test_tls.Certificates(servers.engine())
+        self.addCleanup(self.certificates.remove)
+        server = machines.DatabaseServer(*self.certificates.options())
         self.addCleanup(server.remove)
         super().setUp()
         self.url = sa.make_url(server.create_database('placement'))
-        driver = self.url.get_driver_name()
-        self.parameters = [text.format(certificate) for text in self.PARAMETERS[driver]]
 
-    def create_certificate(self, engine: str) -> pathlib.Path:
-        folder = pathlib.Path(tempfile.mkdtemp(prefix='placement-tls-'))
-        self.addCleanup(shutil.rmtree, folder)
-        # The server runs as another user.
-        folder.chmod(0o755)
-        certificate = commands.certificate(folder)
-        key = certificate.with_suffix('.key')
-        key.chmod(0o600)
-        if os.getuid() == 0:
-            shutil.chown(key, machines.tool('with_database').ENGINES[engine][1])
-        return certificate
-
-    def connect(self, parameters: str) -> Verdict:
-        text = self.url.render_as_string(hide_password=False)
-        text = f'{text}{"&" if self.url.query else "?"}{parameters}'.rstrip('?&')
-        (verdict,) = self.preflight(test_preflight.NOAUTH, text)['Database Connection']
+    def connect(self, parameters: Mapping[str, str]) -> Verdict:
+        findings = self.preflight(test_preflight.NOAUTH, self.url.set(query=parameters))
+        (verdict,) = findings['Database Connection']
         return verdict
 
     def test_connections(self):
-        plain, encrypted, verified = self.parameters
-        for parameters in self.parameters:
+        driver = self.url.get_driver_name()
+        plain, unverified = test_tls.DISABLED[driver], self.UNVERIFIED[driver]
+        verified = tls_guide.verification(driver, self.certificates.trusted)
+        for parameters in (plain, unverified, verified):
             self.assertEqual(OK, self.connect(parameters).result)
         expected = [
             (plain, WARNING, ', not encrypted.', 'Configure TLS on the server.'),
-            (encrypted, WARNING, ', encrypted (', 'Add ssl'),
+            (unverified, WARNING, ', encrypted (', 'Add ssl'),
             (verified, OK, ', encrypted (', ''),
         ]
-        if self.url.get_driver_name() == 'pymysql':
+        if driver == 'pymysql':
             # This parameter overrides the other one.
-            unverified = f'{verified}&ssl_verify_cert=false'
-            expected.append((unverified, WARNING, ', encrypted (', 'Add ssl'))
+            overridden = {**verified, 'ssl_verify_cert': 'false'}
+            expected.append((overridden, WARNING, ', encrypted (', 'Add ssl'))
             # With these parameters, PyMySQL does not use the CA.
             expected += [
-                (f'{verified}&{name}=true', FAILURE, 'certificate', f'Remove {name} from')
+                ({**verified, name: 'true'}, FAILURE, 'certificate', f'Remove {name} from')
                 for name in ('ssl_verify_cert', 'ssl_verify_identity')
             ]
         with mock.patch('placement.admin.preflight.database.is_local', return_value=False):

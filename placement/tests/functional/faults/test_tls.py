@@ -19,7 +19,7 @@ from placement.tests.waiting import wait_until
 _STATEMENTS = re.compile(r'^    ((?:CREATE|GRANT) .+;)$', re.MULTILINE)
 _HBA = re.compile(r'^    (hostssl .+)$', re.MULTILINE)
 # The URL parameters with which a driver does not use TLS.
-_DISABLED = {
+DISABLED = {
     'pymysql': {'ssl_disabled': 'true'},
     'mysqldb': {'ssl_mode': 'DISABLED'},
     'psycopg': {'sslmode': 'disable'},
@@ -33,16 +33,16 @@ _WRONG = (('other', 'IP:127.0.0.1'), ('ours', 'DNS:db.example.org'))
 class Certificates:
     """A private CA, another CA, and the certificate that the server presents.
 
-    :param owner: the user that runs the server; None for the current user
+    :param engine: the engine of the server
     :ivar trusted: the certificate of the CA that the client trusts
     :ivar both: the certificates of both CAs
     """
 
-    def __init__(self, owner: str | None) -> None:
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
         # The server, which runs as another user, must be able to enter the directory.
         self.folder = Path(tempfile.mkdtemp(prefix='placement-tls-'))
         self.folder.chmod(0o755)
-        self._owner = owner
         self.trusted, other, self.both = (
             self.folder / f'{name}.crt' for name in ('ours', 'other', 'both')
         )
@@ -57,8 +57,18 @@ class Certificates:
         self._create('server', f'subjectAltName={name}', *signed_by)
         key = self.folder / 'server.key'
         key.chmod(0o600)
-        if self._owner is not None:
-            shutil.chown(key, self._owner)
+        if os.getuid() == 0:
+            shutil.chown(key, machines.tool('with_database').ENGINES[self._engine][1])
+
+    def options(self) -> list[str]:
+        """Return the options with which the server offers TLS."""
+        certificate, key = (self.folder / f'server.{kind}' for kind in ('crt', 'key'))
+        if self._engine == 'postgresql':
+            settings = ('ssl=on', f'ssl_cert_file={certificate}', f'ssl_key_file={key}')
+            return [part for setting in settings for part in ('-c', setting)]
+        options = [f'--ssl-cert={certificate}', f'--ssl-key={key}']
+        # When MySQL reads the certificate again, it requires that it knows the CA.
+        return [*options, f'--ssl-ca={self.both}'] if self._engine == 'mysql' else options
 
     def _create(self, name: str, extension: str, *signed_by: str) -> None:
         command = (
@@ -83,8 +93,7 @@ class TlsTest(base.BaseTestCase):
         engine = machines.engine_of_run()
         if shutil.which('openssl') is None:
             raise unittest.SkipTest('openssl is not installed')
-        account = machines.tool('with_database').ENGINES[engine][1]
-        cls.certificates = Certificates(account if os.getuid() == 0 else None)
+        cls.certificates = Certificates(engine)
         cls.addClassCleanup(cls.certificates.remove)
         cls.server = machines.DatabaseServer(*cls.options(engine))
         cls.addClassCleanup(cls.server.remove)
@@ -98,12 +107,9 @@ class TlsTest(base.BaseTestCase):
 
     @classmethod
     def options(cls, engine: str) -> list[str]:
-        """Return the options with which a server offers TLS."""
-        certificate, key = (cls.certificates.folder / f'server.{kind}' for kind in ('crt', 'key'))
+        """Return the options of the server; PostgreSQL accepts connections with TLS only."""
         if engine != 'postgresql':
-            options = [f'--ssl-cert={certificate}', f'--ssl-key={key}']
-            # When MySQL reads the certificate again, it requires that it knows the CA.
-            return [*options, *([f'--ssl-ca={cls.certificates.both}'] if engine == 'mysql' else [])]
+            return cls.certificates.options()
         rules = cls.certificates.folder / 'pg_hba.conf'
         (line,) = _HBA.findall(tls_guide.section())
         # The administrative account of the test uses TLS, too.
@@ -111,9 +117,7 @@ class TlsTest(base.BaseTestCase):
             assert name in line, line
             line = line.replace(name, value)
         rules.write_text(f'{line}\n')
-        settings = {'ssl': 'on', 'ssl_cert_file': certificate, 'ssl_key_file': key}
-        settings['hba_file'] = rules
-        return [part for name, value in settings.items() for part in ('-c', f'{name}={value}')]
+        return [*cls.certificates.options(), '-c', f'hba_file={rules}']
 
     @classmethod
     def create_account(cls) -> sa.URL:
@@ -180,7 +184,7 @@ class TlsTest(base.BaseTestCase):
         return [line for line in log.splitlines() if ' WARNING ' in line]
 
     def test_the_server_requires_tls(self) -> None:
-        plain = self.url.set(query=_DISABLED[self.url.get_driver_name()])
+        plain = self.url.set(query=DISABLED[self.url.get_driver_name()])
         self.assertFails(plain, 'denies access', 'Grant the privileges to the user')
 
     def test_commands_refuse_a_wrong_certificate(self) -> None:
