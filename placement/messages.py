@@ -317,6 +317,7 @@ def set_up_log(config: cfg.ConfigOpts) -> None:
 
     :raises ValueError: the value of an option is invalid
     """
+    logging.captureWarnings(True)
     try:
         log.setup(config, 'placement')
     except cfg.Error:
@@ -331,7 +332,6 @@ def set_up_log(config: cfg.ConfigOpts) -> None:
     for logger in map(logging.getLogger, (None, *loggers)):
         for handler in logger.handlers:
             handler.setFormatter(LineFormatter(handler, config))
-    logging.captureWarnings(True)
 
 
 def _is_own(name: str) -> bool:
