@@ -133,11 +133,8 @@ def _explained(config: cfg.ConfigOpts) -> UnresolvedReference | None:
     for group, name in registered(config):
         try:
             value(config, group, name)
-        except _UNRESOLVED:
-            return UnresolvedReference(
-                f'The value of [{group}] {name} in {_location(config, group, name)} contains '
-                '$ and not the name of an option after it. Write $$ for a dollar sign.'
-            )
+        except UnresolvedReference as explained:
+            return explained
         except (ValueError, cfg.Error):
             continue
     return None
@@ -157,9 +154,16 @@ def registered(config: cfg.ConfigOpts) -> dict[tuple[str, str], cfg.Opt]:
 def value(config: cfg.ConfigOpts, group: str, name: str) -> object:
     """Return the value of an option.
 
+    :raises UnresolvedReference: the value contains `$`, and not the name of an option after it
     :raises ValueError: the value is invalid
     """
-    return (config if group == DEFAULT else config[group])[name]
+    try:
+        return (config if group == DEFAULT else config[group])[name]
+    except _UNRESOLVED:
+        raise UnresolvedReference(
+            f'The value of [{group}] {name} in {_location(config, group, name)} contains $ and not '
+            'the name of an option after it. Write $$ for a dollar sign.'
+        ) from None
 
 
 def _location(config: cfg.ConfigOpts, group: str, name: str) -> str:

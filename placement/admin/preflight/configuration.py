@@ -133,8 +133,7 @@ def check_values(config: cfg.ConfigOpts) -> Steps:
     registered = sources.registered(config)
     for name, option in registered.items():
         try:
-            with sources.explaining_references(config):
-                sources.value(config, *name)
+            sources.value(config, *name)
         except (ValueError, cfg.Error) as error:
             # The message of oslo.config contains the representation of an internal object.
             cause = error if isinstance(error, sources.UnresolvedReference) else error.__context__
