@@ -79,6 +79,7 @@ def connected(
     :param as_service: apply the session settings of the service, except on SQLite, where they can
         change the file
     :raises oslo_db.exception.DBError: the database is not reachable
+    :raises Skipped: the block needs a table or a column that does not exist
     """
     settings = config.placement_database
     engine = engines.create_engine(
@@ -96,6 +97,12 @@ def connected(
             engine = engine.execution_options(isolation_level='READ COMMITTED')
         with engine.connect() as conn:
             yield conn
+    except Exception as error:
+        if failures.is_old_schema(error):
+            raise Skipped(
+                'The database lacks a table or a column; see "Schema Revision".'
+            ) from error
+        raise
     finally:
         engine.dispose()
 

@@ -77,12 +77,7 @@ def collect(steps: Steps) -> Sequence[Verdict]:
     except StopIteration as end:
         return verdicts or [ok(end.value)]
     except Skipped as reason:
-        return [skipped(str(reason))]
-
-
-def skipped(detail: str) -> Verdict:
-    """Return the verdict of a check that does not apply or cannot be executed."""
-    return Verdict(None, detail)
+        return [Verdict(None, str(reason))]
 
 
 def ok(detail: str) -> Verdict:

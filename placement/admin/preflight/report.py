@@ -11,9 +11,8 @@ from oslo_upgradecheck.upgradecheck import Code
 from placement import messages
 from placement.admin import tables
 from placement.admin.preflight import configuration, database, identity, options, schema, settings
-from placement.admin.preflight.model import REGISTERED, Check, Verdict, collect, failure, skipped
+from placement.admin.preflight.model import REGISTERED, Check, Skipped, Verdict, collect, failure
 from placement.conf import sources
-from placement.db import failures
 
 # The checks by name, in the order of the report.
 CHECKS = {
@@ -49,7 +48,7 @@ def _blocked(needed: str, verdicts: Mapping[str, Sequence[Verdict]]) -> Sequence
     """Return the verdict `skipped` if the check that a check needs failed or was skipped."""
     for verdict in verdicts.get(needed, ()):
         if verdict.code is Code.FAILURE:
-            return [skipped(f'The check "{needed}" failed.')]
+            return [Verdict(None, f'The check "{needed}" failed.')]
         if verdict.code is None:
             # The reason of the other check is the reason of this check, too.
             return [verdict]
@@ -73,10 +72,10 @@ def _caught(parts: Sequence[Check], config: cfg.ConfigOpts) -> Sequence[Verdict]
             return _verdicts(parts, config)
     except (cfg.ConfigSourceValueError, sources.UnresolvedReference):
         # That check names the option.
-        return [skipped(f'The check "{configuration.VALUES}" failed.')]
+        return [Verdict(None, f'The check "{configuration.VALUES}" failed.')]
+    except Skipped as reason:
+        return [Verdict(None, str(reason))]
     except Exception as error:
-        if failures.is_old_schema(error):
-            return [skipped('The database lacks a table or a column; see "Schema Revision".')]
         sentence = options.masked(messages.sentence(error), config)
         return [failure(f'The check failed: {sentence}', 'Correct the cause and run it again.')]
 
@@ -89,7 +88,7 @@ def _verdicts(parts: Sequence[Check], config: cfg.ConfigOpts) -> Sequence[Verdic
         if engine in part.engines:
             with database.connected(config, as_service=part.as_service) as conn:
                 return collect(part.run(config, conn))
-    return [skipped(f'The check does not apply to {database.TITLES[engine]}.')]
+    return [Verdict(None, f'The check does not apply to {database.TITLES[engine]}.')]
 
 
 def status(findings: Iterable[Finding]) -> int:
