@@ -1,7 +1,7 @@
 """Write the source of the picture of a drain: ``python -m tools.drain_picture``.
 
-The tool drains hosts of the demo cloud, as the page doc/source/admin/drain.rst does, and reads the
-file with the moves. `tools.pictures` draws the source.
+The tool drains hosts of the demo cloud, as the page doc/source/admin/capacity.rst does, and reads
+the file with the moves. `tools.pictures` draws the source.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""The commands and the configuration of the page ``doc/source/install/production.rst``."""
+"""The commands and the configuration for one machine of ``doc/source/install/production.rst``."""
 
 import configparser
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class Block:
 
 
 def blocks() -> list[Block]:
-    """Return the blocks of shell commands of the page, in their order."""
-    page = PAGE.read_text()
+    """Return the blocks of shell commands for one machine, in the order of the page."""
+    page = PAGE.read_text().partition('.. _several-machines:')[0]
     headings = [(match.start(), match[1]) for match in _HEADING.finditer(page)]
     return [
         Block(

@@ -4,7 +4,7 @@ The functional tests of osc-placement import Placement's test fixtures, so the t
 placement package that is installed in the environment of this script. The script downloads the
 source distribution of osc-placement, because a wheel need not contain tests.
 
-In this environment, the test of the page of the runbooks executes the real client.
+In this environment, the test of the pages with runbooks executes the real client.
 """
 
 import argparse

@@ -24,7 +24,7 @@ from placement.tests.functional.report import demo_page, screenshots
 def main() -> None:
     """Update the pages that the command line names; by default, all pages."""
     guides = example_pages.guides()
-    names = [*console_pages.PAGES, console_pages.RUNBOOKS, *guides]
+    names = [*console_pages.PAGES, *console_pages.RUNBOOKS, *guides]
     parser = argparse.ArgumentParser(description='Write the output of programs into guide pages.')
     parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'some of: {", ".join(names)}')
     parser.add_argument('--screenshots', action='store_true', help='write the screenshots instead')
@@ -37,16 +37,13 @@ def main() -> None:
         before = path.read_text()
         if name in guides:
             after = example_pages.updated(before, example_pages.record(name))
-        elif name == console_pages.RUNBOOKS:
-            (_, start), *sections = console_pages.runbooks(before)
-            after = start + ''.join(_executed(text, title) for title, text in sections)
         else:
-            after = _executed(before)
+            after = _executed(before, name if name in console_pages.RUNBOOKS else None)
         path.write_text(after)
         print(f'{path}: {"unchanged" if before == after else "updated"}')
 
 
-def _executed(text: str, runbook: str | None = None) -> str:
+def _executed(text: str, runbook: str | None) -> str:
     with tempfile.TemporaryDirectory(prefix='placement-pages-') as folder:
         return console_pages.updated(text, console_pages.Session(Path(folder), runbook))
 

@@ -1,7 +1,7 @@
 """Follow the production guide on a bare Debian system: ``tox -e guide``.
 
 The script installs Debian 12 in a temporary directory (debootstrap) and boots it (systemd-nspawn).
-Nothing but systemd is installed there. Then the script executes every command of
+Nothing but systemd is installed there. Then the script executes every command for one machine of
 ``doc/source/install/production.rst`` in the order of the page. The script supplies only what the
 page names as requirements: a Keystone with administrator credentials, the source of Placement, and
 a name that resolves to the machine.

@@ -16,7 +16,7 @@ PACKAGE = pathlib.Path(placement.__file__).parent
 ROOT = PACKAGE.parent
 DOCUMENTS = ROOT / 'doc' / 'source'
 CONTRIBUTOR = DOCUMENTS / 'contributor'
-METRICS_PAGE = DOCUMENTS / 'admin' / 'metrics.rst'
+MONITORING = DOCUMENTS / 'admin' / 'monitoring.rst'
 NOTES = ROOT / 'releasenotes' / 'notes'
 ERROR_CODES = {value for name, value in vars(errors).items() if name.isupper()}
 # Directories whose files the contributor documentation names.
@@ -43,6 +43,11 @@ def files() -> set[str]:
     paths = [path for top in SOURCES for path in (ROOT / top).rglob('*')]
     paths += ROOT.glob('*.*')
     return {f'/{path.relative_to(ROOT).as_posix()}' for path in paths} | {'/placement', '/etc'}
+
+
+def metrics_of_the_service() -> str:
+    """The part of the page of the monitoring with these metrics."""
+    return MONITORING.read_text().partition('.. _metrics:\n')[2].partition('.. _exporter:\n')[0]
 
 
 def distribution() -> configparser.ConfigParser:
@@ -100,6 +105,21 @@ class NamesTest(base.BaseTestCase):
         self.assertEqual([], wrong)
 
 
+class QuestionsTest(base.BaseTestCase):
+    """The first pages of the administration guide, which operators read under pressure."""
+
+    def test_each_page_is_short_and_starts_with_a_command(self):
+        folder = DOCUMENTS / 'admin'
+        _, questions, *_ = (folder / 'index.rst').read_text().split('.. toctree::')
+        names = re.findall(r'^   ([a-z-]+)$', questions, re.MULTILINE)
+        self.assertGreater(len(names), 8)
+        for name in names:
+            text = (folder / f'{name}.rst').read_text()
+            self.assertLessEqual(text.count('\n'), 60, name)
+            first = re.sub(r'^\.\. (meta|index)::.*\n(   .*\n)*\n', '', text, flags=re.MULTILINE)
+            self.assertRegex(first, r'\A=+\n.+\n=+\n\n\.\. code-block:: (console|shell)\n', name)
+
+
 class CompletenessTest(base.BaseTestCase):
     def test_the_installation_guide_lists_every_extra(self):
         extras = set(distribution()['extras'])
@@ -123,7 +143,7 @@ class CompletenessTest(base.BaseTestCase):
         self.assertEqual(ERROR_CODES, set(described))
 
     def test_the_page_of_metrics_lists_every_metric(self):
-        page = METRICS_PAGE.read_text()
+        page = metrics_of_the_service()
         rows = re.findall(
             r'^``(placement_\w+)`` +(counter|gauge|histogram) +(\w+(?:, \w+)*)  ',
             page,
@@ -143,7 +163,7 @@ class CompletenessTest(base.BaseTestCase):
         self.assertEqual(set(declared), used)
 
     def test_the_page_of_metrics_lists_every_reason(self):
-        listed = re.findall(r'^``(\w+)``  +[A-Z]', METRICS_PAGE.read_text(), re.MULTILINE)
+        listed = re.findall(r'^``(\w+)``  +[A-Z]', metrics_of_the_service(), re.MULTILINE)
         declared = [
             value
             for metric in telemetry.METRICS
@@ -153,7 +173,7 @@ class CompletenessTest(base.BaseTestCase):
         self.assertEqual(declared, listed)
 
     def test_the_page_of_metrics_lists_every_method(self):
-        section = METRICS_PAGE.read_text().partition('``method``')[2].partition('``status``')[0]
+        section = metrics_of_the_service().partition('``method``')[2].partition('``status``')[0]
         listed = set(re.findall('``(\\w+)``', section))
         self.assertEqual(requestlog.METHODS | {requestlog.OTHER_METHOD}, listed)
 

@@ -22,6 +22,10 @@ WORDS = (
     ('overcommit', 'doc/source/user/concepts.rst'),
     ('oversubscription', 'doc/source/user/concepts.rst'),
     ('idempotency', 'doc/source/user/generations.rst'),
+    ('hypervisor died', 'doc/source/admin/host-died.rst'),
+    ('host down', 'doc/source/admin/host-died.rst'),
+    ('NoValidHost', 'doc/source/admin/no-valid-host.rst'),
+    ('host maintenance', 'doc/source/admin/take-host-down.rst'),
     ('rate limits', 'doc/source/admin/deployment.rst'),
     ('orphaned allocations', 'doc/source/admin/audit.rst'),
 )

@@ -7,9 +7,9 @@ any number of lines. Blanks at the end of a line and empty lines at the end of a
 matter. All blocks of a page run in the same shell, in the order of the page, in an
 empty directory. The database is the demo cloud of tools/demo.py.
 
-The page of the runbooks is different: each of its sections has a shell and a database of its own,
-which `runbook_cloud` prepares. Its blocks `.. code-block:: shell` contain commands of Nova and of
-its client, without their output. Stand-ins execute them, and must succeed.
+The pages in `RUNBOOKS` are different: the database of each of them is the one that `runbook_cloud`
+prepares. Their blocks `.. code-block:: shell` contain commands of Nova and of its client, without
+their output. Stand-ins execute them, and must succeed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,15 +31,17 @@ from placement.tests.functional.cmd import runbook_cloud
 
 ROOT = Path(placement.__file__).parents[1]
 FOLDER = ROOT / 'doc' / 'source' / 'admin'
-# The pages of the tools that operators use. A page may be missing.
-PAGES = ('explain', 'headroom', 'drain', 'plans', 'audit', 'export-import', 'report', 'exporter')
-RUNBOOKS = 'runbooks'
+# The pages with commands for the demo cloud.
+PAGES = (
+    *('no-valid-host', 'take-host-down', 'capacity-left'),
+    *('capacity', 'audit', 'export-import', 'report', 'monitoring'),
+)
+RUNBOOKS = tuple(runbook_cloud.STATES)
 ANY_LINES = '...'
 # The languages of the blocks whose commands are executed.
 CONSOLE, SHELL = 'console', 'shell'
 
 _DIRECTIVE = re.compile(r'([ *\d.-]*)\.\. code-block:: (\w+) *$')
-_SECTION = re.compile(r'(?<!=\n)^(\S.*)\n={3,}\n', re.MULTILINE)
 _COMMAND, _CONTINUATION = '$ ', '> '
 # Separates the outputs of commands; followed by the number of the command.
 _MARK = '-- placement-console-page '
@@ -146,7 +148,7 @@ class Session:
     """A directory with a database, and a shell in which `placement-manage` uses it.
 
     :param folder: an empty directory
-    :param runbook: the title of the runbook whose state the database has; None for the demo cloud
+    :param runbook: the page in `RUNBOOKS` whose state the database has; None for the demo cloud
     :ivar languages: the languages of the blocks whose commands the shell can execute
     """
 
@@ -272,17 +274,3 @@ def updated(text: str, session: Session) -> str:
             end = start + len(example.output)
             lines[start:end] = [(example.indent + line).rstrip() for line in output]
     return '\n'.join(lines) + '\n'
-
-
-def runbooks(text: str) -> list[tuple[str, str]]:
-    """Return the title and the text of each section of the page of the runbooks.
-
-    :returns: the title is empty for the text before the first section, which is not executed
-    """
-    parts = _SECTION.split(text)
-    headings = [found[0] for found in _SECTION.finditer(text)]
-    sections = [
-        (title, heading + body)
-        for title, heading, body in zip(parts[1::2], headings, parts[2::2], strict=True)
-    ]
-    return [('', parts[0]), *sections]

@@ -1,8 +1,8 @@
-"""A small cloud in the states that the runbooks describe, and stand-ins for the programs of Nova.
+"""A small cloud in the states that the guide corrects, and stand-ins for the programs of Nova.
 
 Executed as a module, it is one of the programs::
 
-    python -m placement.tests.functional.cmd.runbook_cloud prepare failed-evacuation
+    python -m placement.tests.functional.cmd.runbook_cloud prepare host-died
     python -m placement.tests.functional.cmd.runbook_cloud nova-manage placement heal_allocations
 
 `prepare` registers the cloud, and sends the requests that lead to a state. A file contains what
@@ -263,24 +263,29 @@ def _restored_backup(nova: Nova) -> None:
     _send('PUT', f'/resource_providers/{own}/inventories', inventories, status=409)
 
 
-# The titles of the runbooks, in the order of the page.
+def _sound(nova: Nova) -> None:
+    """Placement contains what follows from Nova."""
+
+
+# The names of the pages of the administration guide.
 STATES: Mapping[str, Callable[[Nova], None]] = {
-    'Failed evacuation': _failed_evacuation,
-    'Stuck migration': _stuck_migration,
-    'Host with a new UUID': _another_uuid,
-    'Deleted compute service': _deleted_service,
-    'Restored backup': _restored_backup,
+    'host-died': _failed_evacuation,
+    'stuck-migration': _stuck_migration,
+    'host-renamed': _another_uuid,
+    'host-removed': _deleted_service,
+    'database-restored': _restored_backup,
+    'who-took-capacity': _sound,
 }
 
 
-def _prepare(title: str) -> Nova:
-    """Register the cloud, and bring it into the state of a runbook."""
+def _prepare(page: str) -> Nova:
+    """Register the cloud, and bring it into the state of a page."""
     nova = Nova(dict(HOSTS), {'web-1': 'compute-01', 'web-2': 'compute-02', 'db-1': 'compute-01'})
     for name, uuid in nova.hosts.items():
         _report(name, uuid)
     for server, host in nova.servers.items():
         _claim(SERVERS[server], HOSTS[host])
-    STATES[title](nova)
+    STATES[page](nova)
     return nova
 
 

@@ -223,7 +223,7 @@ class OnceTest(functional_base.TestCase, in_process.Commands):
             self.assertEqual(kept, without.splitlines())
         text = self.manage(0, 'exporter', '--once').stdout
         self.assertNotIn('\nplacement_trees', text)
-        page = (prometheus_pages.FOLDER / 'exporter.rst').read_text()
+        page = prometheus_pages.part('exporter')
         declared = {'placement_up', *optional}
         self.assertEqual(declared, set(re.findall(r'^``([a-z_]+)`` ', page, re.MULTILINE)))
         used = ' '.join(

@@ -1,4 +1,4 @@
-"""The page `doc/source/install/several-machines.rst`, with several addresses of this machine."""
+"""Several machines in `doc/source/install/production.rst`, with addresses of this machine."""
 
 import configparser
 import contextlib
@@ -22,8 +22,8 @@ from placement.tests.functional.web import commands
 from placement.tests.waiting import LONGEST, wait_until
 
 ROOT = files.ETC.parent
-PAGE = 'install/several-machines.rst'
-TEXT = (ROOT / 'doc' / 'source' / PAGE).read_text()
+PAGE = 'install/production.rst'
+TEXT = (ROOT / 'doc' / 'source' / PAGE).read_text().partition('.. _several-machines:')[2]
 # The addresses of the API machines on the page and in the test.
 ADDRESSES = {'192.0.2.11': '127.0.0.2', '192.0.2.12': '127.0.0.3'}
 HOSTS = tuple(ADDRESSES.values())
@@ -71,7 +71,7 @@ class SeveralMachinesTest(base.TestCase):
     def start_database(self) -> None:
         """Start the server with the options of the page, and create its accounts."""
         directory = str(self.folder / 'mysql')
-        certificates, accounts = runbook.blocks(PAGE, 'Database')
+        certificates, accounts = runbook.blocks(PAGE, 'Database with TLS')
         owner = {} if os.getuid() == 0 else {'-o mysql -g mysql ': ''}
         self.shell.run(certificates, {'/etc/mysql/tls': directory, **owner})
         options = section('mariadb')

@@ -12,19 +12,23 @@ import placement
 from placement.tests.functional.web import commands
 
 ROOT = Path(placement.__file__).parents[1]
-FOLDER = ROOT / 'doc' / 'source' / 'admin'
+PAGE = ROOT / 'doc' / 'source' / 'admin' / 'monitoring.rst'
 RULES = ROOT / 'etc' / 'prometheus'
 DASHBOARD = ROOT / 'etc' / 'grafana' / 'placement-capacity.json'
 
 
-def blocks(page: str, language: str) -> list[str]:
-    """Return the code blocks of a page in a language.
+def part(label: str) -> str:
+    """Return a part of the page.
 
-    :param page: the name of the page in the administration guide, without its suffix
+    :param label: `metrics` or `exporter`, the label of the part
     """
+    return PAGE.read_text().partition(f'.. _{label}:\n')[2].partition('.. _exporter:\n')[0]
+
+
+def blocks(label: str, language: str) -> list[str]:
+    """Return the code blocks in a language of a part of the page."""
     pattern = rf'^( *)\.\. code-block:: {language}\n\n((?:(?:\1   .*)?\n)+)'
-    text = (FOLDER / f'{page}.rst').read_text()
-    return [match[2] for match in re.finditer(pattern, text, re.MULTILINE)]
+    return [match[2] for match in re.finditer(pattern, part(label), re.MULTILINE)]
 
 
 def rules_of(queries: Sequence[str]) -> str:
