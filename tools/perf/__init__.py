@@ -1,5 +1,5 @@
 """Measure the service and its commands on reproducible data.
 
 `measure` is the program. It fills databases with `worlds` and sends the requests of `scenarios`.
-`table` prints the tables of doc/source/admin/performance.rst from its results.
+From its results, `table` prints the data of doc/source/admin/performance.rst, which `plots` draws.
 """

@@ -1,6 +1,6 @@
 """Print tables of the results of `measure`: ``python -m tools.perf.table KIND CSV ...``.
 
-The tool reads CSV files, and prints the tables of doc/source/admin/performance.rst.
+The tool reads CSV files, and prints the data of doc/source/admin/performance.rst.
 
 systems  a table of the set `requests` on several database systems. The number of statements, the
          size, the time in Python and the memory are those of the first system.

@@ -6,6 +6,7 @@ from oslotest import base
 
 from placement.db.sqlalchemy import models
 from tools import pictures, schema_picture
+from tools.perf import plots
 
 REMEDY = 'Draw the pictures with: tox -e pictures'
 
@@ -35,3 +36,10 @@ class PicturesTest(base.BaseTestCase):
         page = (pictures.GUIDES / 'contributor' / 'schema.rst').read_text()
         described = re.findall(r'^``(\w+)``  +[A-Z]', page, re.MULTILINE)
         self.assertEqual(sorted(models.metadata.tables), sorted(described))
+
+    def test_the_plots_of_the_performance_are_those_of_the_data(self):
+        page = (plots.FOLDER / 'performance.rst').read_text()
+        for name, plot in plots.PLOTS.items():
+            path = plots.path(name)
+            self.assertEqual(plot().svg(), path.read_text(), 'Run: python -m tools.perf.plots')
+            self.assertIn(f'.. image:: {path.name}\n   :alt: ', page)
