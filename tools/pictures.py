@@ -24,6 +24,7 @@ GUIDES = ROOT / 'doc' / 'source'
 SCHEMA = SOURCES / 'schema.dot'
 # The directory of the page that shows the picture, by the name of the source.
 DIRECTORIES = {
+    'claim': 'user',
     'drain': 'admin',
     'generation-race': 'user',
     'layers': 'contributor',

@@ -1,4 +1,4 @@
-"""The guide page about the OpenAPI documents, doc/source/user/openapi.rst."""
+"""The guide page about the OpenAPI documents, doc/source/user/clients.rst."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ import placement
 from placement.tests.unit.openapi.documents import content
 import write_openapi as command
 
-PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'openapi.rst'
+PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'clients.rst'
 
 
 class GuideTest(base.BaseTestCase):

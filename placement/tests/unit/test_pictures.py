@@ -33,7 +33,7 @@ class PicturesTest(base.BaseTestCase):
         self.assertEqual(schema_picture.source(models.metadata), text_of_source('schema'), REMEDY)
 
     def test_the_page_of_the_schema_describes_every_table(self):
-        page = (pictures.GUIDES / 'contributor' / 'schema.rst').read_text()
+        page = (pictures.GUIDES / 'contributor' / 'architecture.rst').read_text()
         described = re.findall(r'^``(\w+)``  +[A-Z]', page, re.MULTILINE)
         self.assertEqual(sorted(models.metadata.tables), sorted(described))
 
