@@ -5,20 +5,19 @@
 
 from pathlib import Path
 
-from placement.tests.functional.browser import PHONE, Browser
+from placement.tests.functional.browser import Browser
 
 _SIZE = (1180, 720)
-_NAMES = ('light', 'dark', 'tree', 'phone')
+_NAMES = ('light', 'tree')
 
 
 def make(browser: Browser, page: Path, folder: Path) -> list[Path]:
     """Write the screenshots of a page to a folder and return their paths."""
     paths = [folder / f'report-{name}.png' for name in _NAMES]
     for name, path in zip(_NAMES, paths, strict=True):
-        browser.open(page, PHONE if name == 'phone' else _SIZE, dark=name == 'dark')
-        if name != 'light':
-            browser.script('document.getElementById("map").scrollIntoView()')
+        browser.open(page, _SIZE, dark=False)
         if name == 'tree':
+            browser.script('document.getElementById("map").scrollIntoView()')
             browser.button('numa-03', '#provider-table').click()
         path.write_bytes(browser.screenshot())
     return paths
