@@ -15,7 +15,7 @@ def make(browser: Browser, page: Path, folder: Path) -> list[Path]:
     """Write the screenshots of a page to a folder and return their paths."""
     paths = [folder / f'report-{name}.png' for name in _NAMES]
     for name, path in zip(_NAMES, paths, strict=True):
-        browser.open(page, _SIZE, dark=False)
+        browser.open(page, _SIZE)
         if name == 'tree':
             browser.script('document.getElementById("map").scrollIntoView()')
             browser.button('numa-03', '#provider-table').click()
