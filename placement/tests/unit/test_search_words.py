@@ -45,7 +45,8 @@ class WordsTest(base.BaseTestCase):
     @ddt.data(*WORDS)
     @ddt.unpack
     def test_the_index_contains_the_word(self, word, page):
-        entries = ', '.join(_INDEX.findall((ROOT / page).read_text())).split(', ')
+        # An exclamation mark makes an entry precede other results.
+        entries = ', '.join(_INDEX.findall((ROOT / page).read_text())).replace('! ', '').split(', ')
         self.assertIn(word, entries)
 
 
