@@ -1,10 +1,11 @@
-"""Tabs with the forms of each request in the worked examples.
+"""Tabs with the forms of each request in the worked examples, and in the API reference.
 
 The tabs contain the request in HTTP, for curl, for the command `openstack`, and for openstacksdk.
-This module is an extension of Sphinx.
+This module is an extension of Sphinx, which adds the tabs to the worked examples.
 """
 
 from pathlib import Path
+import re
 from typing import Any
 
 from docutils import nodes
@@ -12,6 +13,8 @@ from sphinx_design.shared import create_component
 
 from tools import request_forms
 
+# A long URL has several lines.
+_REQUEST_LINE = re.compile(r'^.+(\n +[?&].+)*')
 _NO_COMMAND = 'osc-placement has no command for this request.'
 
 
@@ -29,18 +32,31 @@ def _add_tabs(app: Any, document: nodes.document) -> None:
     for block in list(document.findall(nodes.literal_block)):
         caption = block.parent.next_node(nodes.caption)
         if caption is not None and block.parent.get('literal_block'):
-            block.replace_self(_tabs(block, requests[caption.astext()]))
+            request = requests[caption.astext()]
+            http = _code(_with_headers(block.astext(), request), 'text')
+            block.replace_self(tabs(http, request, request_forms.DEFAULT_VERSION))
 
 
-def _tabs(http: nodes.literal_block, request: request_forms.Request) -> nodes.Node:
-    command = request_forms.command(request)
+def _with_headers(text: str, request: request_forms.Request) -> str:
+    """Return a request with its headers, which the source of a page does not contain."""
+    names = ('X-Auth-Token: $TOKEN', f'OpenStack-API-Version: placement {request.version}')
+    return _REQUEST_LINE.sub(lambda match: '\n'.join((match[0], *names)), text, count=1)
+
+
+def tabs(http: nodes.Node, request: request_forms.Request, selected: str = '') -> nodes.Node:
+    """Return the forms of a request.
+
+    :param http: the request in HTTP
+    :param selected: the microversion that the other forms do not need to state
+    """
+    command = request_forms.command(request, selected)
     forms = {
-        'HTTP': http.deepcopy(),
+        'HTTP': http,
         'curl': _code(request_forms.curl(request), 'bash'),
         'openstack': nodes.paragraph('', _NO_COMMAND)
         if command is None
         else _code(command, 'bash'),
-        'openstacksdk': _code(request_forms.sdk(request), 'python'),
+        'Python': _code(request_forms.sdk(request, selected), 'python'),
     }
     items = [_item(name, content) for name, content in forms.items()]
     return create_component('tab-set', classes=['sd-tab-set'], children=items)

@@ -1,4 +1,4 @@
-"""The requests of the worked examples, as commands and as calls of openstacksdk.
+"""Requests of the documentation, as commands and as calls of openstacksdk.
 
 A gabbi file `guide-NAME.yaml` contains the requests of the page `guide-NAME.rst`. The comment at
 the top of the file gives each UUID a name. The commands contain variables with these names.
@@ -22,6 +22,8 @@ DEFAULT_VERSION = '1.39'
 _UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 _NAME = re.compile(rf'^# +([A-Z][A-Z0-9_]*) +({_UUID})$', re.MULTILINE)
 _VARIABLE = re.compile(r'\$(\w+)')
+# A query parameter of a request group, and the suffix of the group.
+_OF_GROUP = re.compile(r'(resources|required|member_of)(\d+|_.+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,13 @@ def _json(value: Any) -> str:
 # openstacksdk -------------------------------------------------------------------
 
 
-def sdk(request: Request) -> str:
-    """Return a call of openstacksdk. It uses `placement`, and the variables of the UUIDs."""
+def sdk(request: Request, selected: str = DEFAULT_VERSION) -> str:
+    """Return a call of openstacksdk. It uses `placement`, and the variables of the UUIDs.
+
+    :param selected: the microversion that `placement` selects
+    """
     arguments = [_python(request.url)]
-    if request.version != DEFAULT_VERSION:
+    if request.version != selected:
         arguments.append(f'microversion={request.version!r}')
     if request.body is not None:
         arguments.append(f'json={_literal(request.body, _python, 4)}')
@@ -130,8 +135,11 @@ def _literal(value: Any, scalar: Callable[[Any], str], indent: int = 0) -> str:
 # The command `openstack` --------------------------------------------------------
 
 
-def command(request: Request) -> str | None:
-    """Return a command of osc-placement with the same effect; None if there is none."""
+def command(request: Request, selected: str = DEFAULT_VERSION) -> str | None:
+    """Return a command of osc-placement with the same effect; None if there is none.
+
+    :param selected: the microversion that a variable selects
+    """
     path, _, query = request.url.partition('?')
     for method, pattern, words in _COMMANDS:
         match = re.fullmatch(pattern, path)
@@ -140,7 +148,7 @@ def command(request: Request) -> str | None:
                 found = [_quoted(word) for word in words(match, parse_qsl(query), request.body)]
             except NotSupportedError:
                 return None
-            if request.version != DEFAULT_VERSION:
+            if request.version != selected:
                 found = ['--os-placement-api-version', request.version, *found]
             return _wrapped(['openstack', *found])
     return None
@@ -174,6 +182,27 @@ def _create_provider(_: re.Match[str], __: Query, body: Any) -> Words:
         yield from ('--uuid', body['uuid'])
     if body.get('parent_provider_uuid'):
         yield from ('--parent-provider', body['parent_provider_uuid'])
+
+
+def _set_provider(match: re.Match[str], _: Query, body: Any) -> Words:
+    yield from ('resource', 'provider', 'set', match[1], '--name', body['name'])
+    if body.get('parent_provider_uuid'):
+        yield from ('--parent-provider', body['parent_provider_uuid'])
+
+
+def _create_class(_: re.Match[str], __: Query, body: Any) -> Words:
+    yield from ('resource', 'class', 'create', body['name'])
+
+
+def _delete_inventory(match: re.Match[str], _: Query, __: Any) -> Words:
+    yield from ('resource', 'provider', 'inventory', 'delete', match[1])
+    yield from ('--resource-class', match[2])
+
+
+def _list_traits(_: re.Match[str], query: Query, __: Any) -> Words:
+    yield from ('trait', 'list')
+    for name, value in query:
+        yield from (f'--{name}',) if name == 'associated' else (f'--{name}', value)
 
 
 def _set_inventories(match: re.Match[str], _: Query, body: Any) -> Words:
@@ -217,7 +246,16 @@ def _set_allocations(match: re.Match[str], _: Query, body: Any) -> Words:
 
 def _list_candidates(_: re.Match[str], query: Query, __: Any) -> Words:
     yield from ('allocation', 'candidate', 'list')
-    yield from _conditions(query, {'limit': '--limit'})
+    groups: dict[str, Query] = {'': []}
+    for name, value in query:
+        match = _OF_GROUP.fullmatch(name)
+        base, suffix = match.groups() if match else (name, '')
+        groups.setdefault(suffix, []).append((base, value))
+    for suffix, conditions in groups.items():
+        if suffix and 'resources' not in dict(conditions):
+            raise NotSupportedError
+        yield from ('--group', suffix) if suffix else ()
+        yield from _conditions(conditions, {'limit': '--limit', 'group_policy': '--group-policy'})
 
 
 def _list_providers(_: re.Match[str], query: Query, __: Any) -> Words:
@@ -253,30 +291,51 @@ def _show_usages(_: re.Match[str], query: Query, __: Any) -> Words:
         yield from ('--user-id', values['user_id'])
 
 
-def _with_uuid(*words: str) -> Callable[[re.Match[str], Query, Any], Words]:
-    """Return a function that adds the variable part of the path to the words."""
+def _with_names(*words: str) -> Callable[[re.Match[str], Query, Any], Words]:
+    """Return a function that adds the variable parts of the path to the words."""
 
     def command_of(match: re.Match[str], _: Query, __: Any) -> Words:
-        yield from (*words, match[1])
+        yield from (*words, *match.groups())
 
     return command_of
 
 
 _PROVIDER = r'/resource_providers/([^/]+)'
-_SHOW = ('resource', 'provider', 'show')
+_CLASS = r'/resource_classes/([^/]+)'
+_TRAIT = r'/traits/([^/]+)'
+_OF_PROVIDER = ('resource', 'provider')
+_SHOW = (*_OF_PROVIDER, 'show')
 _COMMANDS = (
     ('POST', '/resource_providers', _create_provider),
     ('GET', '/resource_providers', _list_providers),
-    ('GET', _PROVIDER, _with_uuid(*_SHOW)),
-    ('GET', rf'{_PROVIDER}/allocations', _with_uuid(*_SHOW, '--allocations')),
-    ('GET', rf'{_PROVIDER}/usages', _with_uuid('resource', 'provider', 'usage', 'show')),
+    ('GET', _PROVIDER, _with_names(*_SHOW)),
+    ('PUT', _PROVIDER, _set_provider),
+    ('DELETE', _PROVIDER, _with_names(*_OF_PROVIDER, 'delete')),
+    ('GET', rf'{_PROVIDER}/allocations', _with_names(*_SHOW, '--allocations')),
+    ('GET', rf'{_PROVIDER}/usages', _with_names(*_OF_PROVIDER, 'usage', 'show')),
+    ('GET', rf'{_PROVIDER}/inventories', _with_names(*_OF_PROVIDER, 'inventory', 'list')),
     ('PUT', rf'{_PROVIDER}/inventories', _set_inventories),
+    ('DELETE', rf'{_PROVIDER}/inventories', _with_names(*_OF_PROVIDER, 'inventory', 'delete')),
+    ('GET', rf'{_PROVIDER}/inventories/([^/]+)', _with_names(*_OF_PROVIDER, 'inventory', 'show')),
     ('PUT', rf'{_PROVIDER}/inventories/([^/]+)', _set_inventory),
+    ('DELETE', rf'{_PROVIDER}/inventories/([^/]+)', _delete_inventory),
+    ('GET', rf'{_PROVIDER}/traits', _with_names(*_OF_PROVIDER, 'trait', 'list')),
     ('PUT', rf'{_PROVIDER}/traits', _set_traits),
+    ('DELETE', rf'{_PROVIDER}/traits', _with_names(*_OF_PROVIDER, 'trait', 'delete')),
+    ('GET', rf'{_PROVIDER}/aggregates', _with_names(*_OF_PROVIDER, 'aggregate', 'list')),
     ('PUT', rf'{_PROVIDER}/aggregates', _set_aggregates),
-    ('PUT', r'/traits/([^/]+)', _with_uuid('trait', 'create')),
+    ('GET', '/resource_classes', _with_names('resource', 'class', 'list')),
+    ('POST', '/resource_classes', _create_class),
+    ('GET', _CLASS, _with_names('resource', 'class', 'show')),
+    ('PUT', _CLASS, _with_names('resource', 'class', 'set')),
+    ('DELETE', _CLASS, _with_names('resource', 'class', 'delete')),
+    ('GET', '/traits', _list_traits),
+    ('GET', _TRAIT, _with_names('trait', 'show')),
+    ('PUT', _TRAIT, _with_names('trait', 'create')),
+    ('DELETE', _TRAIT, _with_names('trait', 'delete')),
     ('PUT', r'/allocations/([^/]+)', _set_allocations),
-    ('GET', r'/allocations/([^/]+)', _with_uuid('resource', 'provider', 'allocation', 'show')),
+    ('GET', r'/allocations/([^/]+)', _with_names(*_OF_PROVIDER, 'allocation', 'show')),
+    ('DELETE', r'/allocations/([^/]+)', _with_names(*_OF_PROVIDER, 'allocation', 'delete')),
     ('GET', '/allocation_candidates', _list_candidates),
     ('GET', '/usages', _show_usages),
 )

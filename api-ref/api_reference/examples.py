@@ -1,6 +1,6 @@
 """The recorded examples, in the directory `api-ref/examples`. `tools/examples.py` writes them.
 
-Each form of a body has an example, which was recorded in the first microversion of the form.
+Each form of a body has an example, which was recorded in the last microversion of the form.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ import yaml
 
 from api_reference.terms import Operation
 from placement.http.reply import STATUS_LINES
-from placement.microversion import MAX_VERSION, MIN_VERSION, Version, of_text
+from placement.microversion import MIN_VERSION, Version, of_text
 
 FOLDER = Path(__file__).resolve().parents[1] / 'examples'
 INDEX = 'index.yaml'
@@ -38,6 +38,7 @@ class Example:
     """A request and its response, both in the form in which HTTP sends them.
 
     :ivar version: the microversion of the request; the earliest one if it does not select one
+    :ivar document: the parsed body of the request; None if it has none
     :ivar shortened: whether the response was longer
     """
 
@@ -46,6 +47,9 @@ class Example:
     operation: str | None
     version: Version
     status: HTTPStatus
+    method: str
+    url: str
+    document: Any
     request: str
     response: str
     shortened: bool
@@ -70,20 +74,20 @@ def of_operation(anchor: str) -> list[Example]:
     return sorted(own, key=lambda example: example.version, reverse=True)
 
 
-def ranges(examples: list[Example]) -> list[tuple[Version, Version]]:
-    """Return the microversions to which each example applies: until the next example.
+def ranges(examples: list[Example], since: Version) -> list[tuple[Version, Version]]:
+    """Return the microversions to which each example applies: those after the preceding example.
 
-    :param examples: the examples of an operation, the latest microversion first
+    :param examples: examples of an operation, the latest microversion first
+    :param since: the first microversion of the operation
     """
-    starts = sorted({example.version for example in examples})
-    ends = [*(start.before() for start in starts[1:]), MAX_VERSION]
-    until = dict(zip(starts, ends, strict=True))
-    return [(example.version, until[example.version]) for example in examples]
+    starts = [Version(1, one.version.minor + 1) for one in examples[1:]] + [since]
+    return [(start, one.version) for start, one in zip(starts, examples, strict=False)]
 
 
 def _example(entry: Mapping[str, Any]) -> Example:
     version = entry['microversion']
     request, response = entry['request'], entry['response']
+    is_json = (request['body'] or '').endswith('.json')
     status = HTTPStatus(response['status'])
     return Example(
         name=entry['name'],
@@ -91,6 +95,9 @@ def _example(entry: Mapping[str, Any]) -> Example:
         operation=entry['operation'],
         version=MIN_VERSION if version is None else of_text(version),
         status=status,
+        method=request['method'],
+        url=request['url'],
+        document=json.loads(_read(request['body'])) if is_json else None,
         request=_message(f'{request["method"]} {request["url"]} HTTP/1.1', request),
         response=_message(f'HTTP/1.1 {STATUS_LINES[status]}', response),
         shortened=response.get('shortened', False),
@@ -100,8 +107,12 @@ def _example(entry: Mapping[str, Any]) -> Example:
 def _message(first_line: str, message: Mapping[str, Any]) -> str:
     lines = [first_line, *(f'{name}: {value}' for name, value in message['headers'].items())]
     if message['body'] is not None:
-        lines += ['', (FOLDER / message['body']).read_text(encoding='utf-8').rstrip('\n')]
+        lines += ['', _read(message['body']).rstrip('\n')]
     return '\n'.join(lines)
+
+
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding='utf-8')
 
 
 # Examples for the OpenAPI documents ---------------------------------------------
@@ -110,7 +121,7 @@ def _message(first_line: str, message: Mapping[str, Any]) -> str:
 def of_request(operation: Operation, version: Version) -> dict[str, Any]:
     """Return the member `examples` of the body of a request.
 
-    The example is the latest one that was not recorded in a later microversion.
+    The example is the earliest one that was not recorded in an earlier microversion.
     """
     return _member(operation, version, 'request')
 
@@ -118,7 +129,7 @@ def of_request(operation: Operation, version: Version) -> dict[str, Any]:
 def of_response(operation: Operation, version: Version, status: int) -> dict[str, Any]:
     """Return the member `examples` of the body of a response.
 
-    The example is the latest one that was not recorded in a later microversion.
+    The example is the earliest one that was not recorded in an earlier microversion.
     """
     return _member(operation, version, 'response', status)
 
@@ -126,18 +137,18 @@ def of_response(operation: Operation, version: Version, status: int) -> dict[str
 def _member(
     operation: Operation, version: Version, part: str, status: int | None = None
 ) -> dict[str, Any]:
-    entry = max(
+    entry = min(
         (
             one
             for one in _succeeding(operation.anchor)
-            if of_text(one['microversion']) <= version
+            if of_text(one['microversion']) >= version
             and one[part]['body'] is not None
             and status in (None, one['response']['status'])
         ),
         key=lambda one: of_text(one['microversion']),
     )
     title = entry['title']
-    value = json.loads((FOLDER / entry[part]['body']).read_text(encoding='utf-8'))
+    value = json.loads(_read(entry[part]['body']))
     example = {'summary': f'{title[0].upper()}{title[1:]}', 'value': value}
     return {'examples': {entry['name']: example}}
 

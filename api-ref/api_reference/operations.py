@@ -21,6 +21,13 @@ def _version(name: str) -> Version:
     return version
 
 
+def _by_version(texts: Texts | str) -> Variants[str]:
+    """Return a text that can differ by microversion."""
+    if isinstance(texts, str):
+        texts = {'MIN_VERSION': texts}
+    return Variants({_version(since): text for since, text in texts.items()})
+
+
 def _ranged(entry: Texts) -> dict[str, Any]:
     """Return an entry with its range of microversions, as the arguments of `Ranged`."""
     result = dict(entry)
@@ -102,8 +109,8 @@ def described(schema: Schema, texts: Texts | str, version: Version) -> dict[str,
     if isinstance(texts, str):
         texts = {'.': texts}
     own = texts.get('.')
-    if isinstance(own, Mapping):
-        own = Variants({_version(since): one for since, one in own.items()}).pick(version)
+    if own:
+        own = _by_version(own).pick(version)
     result: dict[str, Any] = {}
     for keyword, value in schema.items():
         result[keyword] = value
@@ -137,6 +144,7 @@ def _documented(declared: Declared, texts: Texts) -> Operation:
     return Operation(
         declared=declared,
         title=texts['title'],
+        summary=_by_version(texts['summary']),
         text=texts.get('text', ''),
         changes=_changes(texts),
         query=_query(declared, texts),

@@ -147,6 +147,7 @@ class Operation(Described):
 
     :ivar declared: the declaration of the service
     :ivar title: the title in the API reference; the link to the operation contains it
+    :ivar summary: what the operation does, by microversion, in OpenAPI documents
     :ivar query: the parameters of the query string; None if the operation ignores the query string
     :ivar body: the schema of the request body by microversion, with descriptions; None if the
         operation ignores the body. A variant can be None too
@@ -158,6 +159,7 @@ class Operation(Described):
 
     declared: Declared
     title: str
+    summary: Variants[str]
     query: tuple[Parameter, ...] | None
     body: Variants[Schema | None] | None
     checked_path: str

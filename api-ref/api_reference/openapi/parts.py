@@ -127,7 +127,7 @@ def summary(operation: Operation, version: Version | None) -> Schema:
     result: Schema = {
         'operationId': function or names.operation_id(operation.declared),
         'tags': [names.tag(operation.declared.path)],
-        'summary': operation.title,
+        'summary': operation.summary.pick(version or MAX_VERSION),
         'description': f'{description(operation, version)}{rule}',
     }
     if operation.declared.rule is None:

@@ -6,8 +6,10 @@ statuses, parameters, fields, and examples. The content of the directive follows
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from docutils import nodes
+import request_tabs
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -20,11 +22,14 @@ from api_reference.pages.fields import Row
 from api_reference.pages.tables import Reason
 from api_reference.terms import Operation
 from placement.http.reply import STATUS_LINES
-from placement.microversion import MAX_VERSION, MIN_VERSION, Version
+from placement.microversion import MAX_VERSION, MIN_VERSION
+from tools.request_forms import Request
 
 # Relative to the pages of the API reference.
 POLICY_RULES = '../../../doc/build/html/admin/policy.html#rules'
 OPENAPI_PAGE = 'browse.html'
+
+_Ranged = TypeVar('_Ranged', Row, Reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +69,20 @@ class OperationDirective(SphinxDirective):
         if section.get('ids', [])[:1] != [operation.anchor]:
             raise self.error(f'The title of the section must be: {operation.title}')
         place = _Place(operation, _depth(section) + 1)
-        own = examples.of_operation(operation.anchor)
+        latest, *earlier = examples.of_operation(operation.anchor)
+        requests, responses = tables.request_rows(operation), tables.response_rows(operation)
+        reasons = tables.reasons(operation)
         return [
             _method_and_path(method, path),
             _facts(operation),
             markup.paragraph(operation.description),
+            *_example(latest, place),
+            *_successes(_current(reasons), place),
+            *_parameters('Request', _current(requests), place),
+            *_parameters('Response', _current(responses), place),
             *self.parse_content_to_nodes(),
-            *_statuses(tables.reasons(operation), place),
-            *_parameters('Request', tables.request_rows(operation), place),
-            *_parameters('Response', tables.response_rows(operation), place),
-            *_examples(own, place),
+            *_errors(_current(reasons), place),
+            *_earlier(earlier, [*requests, *responses], reasons, place),
         ]
 
 
@@ -161,74 +170,100 @@ def _depth(section: nodes.Node) -> int:
     return depth
 
 
-def _statuses(reasons: list[Reason], place: _Place) -> Iterator[nodes.Node]:
-    yield place.heading('Response codes')
-    own = [one for one in reasons if not one.common]
-    yield _status_table(own, place.label('response codes'))
+def _example(example: Example, place: _Place) -> Iterator[nodes.Node]:
+    """Yield the request in all forms, and the response."""
+    yield place.heading('Example')
+    request = Request(example.method, example.url, str(example.version), example.document)
+    yield request_tabs.tabs(markup.message(example.request), request)
+    yield from _response(example)
+
+
+def _response(example: Example) -> Iterator[nodes.Node]:
+    yield markup.message(example.response)
+    if example.shortened:
+        yield markup.paragraph('The response in this example is shortened.')
+
+
+def _messages(example: Example) -> Iterator[nodes.Node]:
+    yield markup.message(example.request)
+    yield from _response(example)
+
+
+def _current(rows: list[_Ranged]) -> list[_Ranged]:
+    """Return the rows that apply to the latest microversion."""
+    return [row for row in rows if row.until == MAX_VERSION]
+
+
+def _successes(reasons: list[Reason], place: _Place) -> Iterator[nodes.Node]:
+    yield place.heading('Success')
+    own = [one for one in reasons if not one.is_error]
+    yield _status_table(own, place.label('success'), place)
+
+
+def _errors(reasons: list[Reason], place: _Place) -> Iterator[nodes.Node]:
+    yield place.heading('Error codes')
+    own = [one for one in reasons if one.is_error and not one.common]
+    if own:
+        yield _status_table(own, place.label('error codes'), place)
     common = [one for one in reasons if one.common]
     statuses = ', '.join(dict.fromkeys(str(one.status.value) for one in common))
     summary = f'Errors that many operations have in common: {statuses}'
-    table = _status_table(common, place.label('common errors'))
+    table = _status_table(common, place.label('common errors'), place)
     yield markup.details('', table, summary=summary)
 
 
-def _status_table(reasons: list[Reason], label: str) -> nodes.Node:
+def _status_table(reasons: list[Reason], label: str, place: _Place) -> nodes.Node:
+    """Return a table of statuses; without the column of codes if no row has a code."""
+    width = 3 if any(one.code for one in reasons) else 2
     rows = (
         (
             STATUS_LINES[one.status],
-            one.when,
+            f'{one.when} {fields.note(one.since, one.until, place.operation.since)}',
             f'`{one.code}`' if one.code else '',
-            *_limits(one.since, one.until),
-        )
+        )[:width]
         for one in reasons
     )
-    return markup.table(label, ('Code', 'Condition', 'Error code', 'Min', 'Max'), rows)
+    return markup.table(label, ('Code', 'Condition', 'Error code')[:width], rows)
 
 
 def _parameters(title: str, rows: list[Row], place: _Place) -> Iterator[nodes.Node]:
-    if not rows:
-        return
-    yield place.heading(title)
-    headers = ('Name', 'In', 'Type', 'Required', 'Min', 'Max', 'Description')
+    if rows:
+        yield place.heading(title)
+        yield _parameter_table(rows, place.label(title.lower()), place)
+
+
+def _parameter_table(rows: list[Row], label: str, place: _Place) -> nodes.Node:
+    first = place.operation.since
     cells = (
         (
             row.name if row.name == fields.BODY else f'`{row.name}`',
             row.location,
             row.type,
             row.required,
-            *_limits(row.since, row.until),
-            row.description,
+            f'{row.description} {fields.note(row.since, row.until, first)}',
         )
         for row in rows
     )
-    yield markup.table(place.label(title.lower()), headers, cells)
+    return markup.table(label, ('Name', 'In', 'Type', 'Required', 'Description'), cells)
 
 
-def _limits(since: Version, until: Version) -> tuple[str, str]:
-    """Return the first and the last microversion; the last one only if it is not the latest."""
-    return str(since), str(until) if until < MAX_VERSION else ''
-
-
-def _examples(found: list[Example], place: _Place) -> Iterator[nodes.Node]:
-    """Yield the examples; those of earlier microversions are closed at first."""
-    for index, (example, (since, until)) in enumerate(
-        zip(found, examples.ranges(found), strict=True)
+def _earlier(
+    found: list[Example], rows: list[Row], reasons: list[Reason], place: _Place
+) -> Iterator[nodes.Node]:
+    """Yield what only earlier microversions have; it is closed at first."""
+    content: list[nodes.Node] = []
+    ended = [one for one in reasons if one.until < MAX_VERSION]
+    if ended:
+        content.append(_status_table(ended, place.label('earlier response codes'), place))
+    former = [row for row in rows if row.until < MAX_VERSION]
+    if former:
+        content.append(_parameter_table(former, place.label('earlier fields'), place))
+    for example, (since, until) in zip(
+        found, examples.ranges(found, place.operation.since), strict=True
     ):
-        if index == 0:
-            yield place.heading('Example')
-            yield from _messages(example)
-            continue
-        summary = f'Example in microversions {since} to {until}'
-        if since == until:
-            summary = f'Example in microversion {since}'
-        yield markup.details('', *_messages(example), summary=summary)
-
-
-def _messages(example: Example) -> Iterator[nodes.Node]:
-    yield markup.message(example.request)
-    yield markup.message(example.response)
-    if example.shortened:
-        yield markup.paragraph('The response in this example is shortened.')
+        content += [markup.paragraph(f'{fields.period(since, until)}:'), *_messages(example)]
+    if content:
+        yield markup.details('', *content, summary='Earlier microversions')
 
 
 def _reference(operation: Operation) -> addnodes.pending_xref:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import re
 
 from api_reference.parameters import UUID_PATTERNS
-from placement.microversion import Version
+from placement.microversion import MAX_VERSION, Version
 from placement.schemas import Schema
 
 # What the description of an object states about its keys -> the name of a key in the reference.
@@ -69,17 +69,14 @@ class _Uses:
 def rows(schemas: Mapping[Version, Schema], limited: bool = True) -> list[Row]:
     """Return one row for each form of each field.
 
-    The rows are in the order of the latest schema. The rows of a form that only earlier schemas
-    have follow those that replace it.
+    The rows are in the order of the latest schema. The forms that only earlier schemas have follow.
 
     :param schemas: the schema of the document in each microversion that has such a document
     :param limited: whether the descriptions contain the limits of the values
     """
     found: dict[_Form, _Uses] = {}
-    order: list[_Form] = []
     for version in sorted(schemas, reverse=True):
-        current = list(_fields('', schemas[version], True))
-        for form, required, schema in current:
+        for form, required, schema in _fields('', schemas[version], True):
             uses = found.setdefault(form, _Uses())
             uses.all.append(version)
             if required:
@@ -88,32 +85,7 @@ def rows(schemas: Mapping[Version, Schema], limited: bool = True) -> list[Row]:
                 uses.limits.setdefault(limit, []).append(version)
             for value in schema.get('enum', ()):
                 uses.values.setdefault(value, []).append(version)
-        _insert([form for form, _, _ in current], order)
-    return [_row(form, found[form]) for form in order]
-
-
-def _insert(forms: list[_Form], order: list[_Form]) -> None:
-    """Insert the forms that only an earlier schema has, in its order, into those of later ones."""
-    position = len(order)
-    for form in forms:
-        if form not in order:
-            order.insert(_after_later_form(form, order, position), form)
-        position = order.index(form) + 1
-
-
-def _after_later_form(form: _Form, order: list[_Form], position: int) -> int:
-    """Return the index after the later form of a field and its members; by default, `position`."""
-    same = [index for index, other in enumerate(order) if other.name == form.name]
-    if not same:
-        return position
-    if order[same[-1]].type == form.type:
-        return same[-1] + 1
-    members = (f'{form.name}.', f'{form.name}[')
-    return 1 + max(
-        index
-        for index, other in enumerate(order)
-        if index in same or other.name.startswith(members)
-    )
+    return [_row(form, uses) for form, uses in found.items()]
 
 
 def _row(form: _Form, uses: _Uses) -> Row:
@@ -153,6 +125,23 @@ def window(versions: list[Version], every: list[Version]) -> str:
     if last == max(every):
         return f'{first} and later'
     return f'{first} to {last}' if first != last else f'only {first}'
+
+
+def period(since: Version, until: Version) -> str:
+    """Return a range of microversions as text."""
+    if since == until:
+        return f'In microversion {since}'
+    return f'In microversions {since} to {until}'
+
+
+def note(since: Version, until: Version, first: Version) -> str:
+    """Return a sentence about the range of a row; empty if it is that of the operation.
+
+    :param first: the first microversion of the operation
+    """
+    if until < MAX_VERSION:
+        return f'{period(since, until)} only.'
+    return f'New in microversion {since}.' if since > first else ''
 
 
 def span(versions: list[Version]) -> tuple[Version, Version]:

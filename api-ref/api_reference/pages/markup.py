@@ -17,7 +17,7 @@ class details(nodes.General, nodes.Element):  # noqa: N801 - nodes have names in
 
 
 class scrollable(nodes.General, nodes.Element):  # noqa: N801
-    """A part that scrolls in itself if it is too wide. It can have the attribute `label`."""
+    """A table that scrolls in itself if it is too wide. It has the attribute `label`."""
 
 
 def visit_details(translator: Any, node: details) -> None:
@@ -33,9 +33,7 @@ def depart_details(translator: Any, _node: details) -> None:
 
 def visit_scrollable(translator: Any, node: scrollable) -> None:
     """Write the start of a part that scrolls. The keyboard can scroll it, too."""
-    attributes = {'tabindex': '0'}
-    if 'label' in node:
-        attributes |= {'role': 'region', 'aria-label': node['label']}
+    attributes = {'tabindex': '0', 'role': 'region', 'aria-label': node['label']}
     translator.body.append(translator.starttag(node, 'div', CLASS='scrollable', **attributes))
 
 
@@ -80,9 +78,9 @@ def link(text: str, target: str, *content: nodes.Node) -> nodes.reference:
     return nodes.reference('', '', *(content or [nodes.Text(text)]), refuri=target)
 
 
-def message(text: str) -> scrollable:
+def message(text: str) -> nodes.literal_block:
     """Return a request or a response in the form of HTTP."""
-    return scrollable('', nodes.literal_block(text, text, language='http'), classes=['message'])
+    return nodes.literal_block(text, text, language='http')
 
 
 def table(label: str, headers: Sequence[str], rows: Iterable[Iterable[Cell]]) -> scrollable:

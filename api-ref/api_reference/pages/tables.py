@@ -31,6 +31,11 @@ class Reason:
     until: Version
     common: bool
 
+    @property
+    def is_error(self) -> bool:
+        """Return whether the request failed."""
+        return self.status >= HTTPStatus.BAD_REQUEST
+
 
 def versions_of(operation: Operation) -> list[Version]:
     """Return the microversions that have an operation, oldest first."""

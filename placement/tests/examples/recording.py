@@ -13,7 +13,8 @@ from placement.tests.examples.normalize import Normalizer, is_shortened
 # The media type of a body -> the extension of its file.
 _EXTENSIONS = {'application/json': 'json', 'text/html': 'html', 'text/plain': 'txt'}
 # noauth2 takes the roles of a user from X-Roles.
-_OMITTED_FROM_REQUESTS = frozenset({'x-auth-token', 'x-roles'})
+_OMITTED_FROM_REQUESTS = frozenset({'x-roles'})
+_TOKEN = 'X-Auth-Token'
 # A recorded body has another length, and gabbi adds three members to the headers of a response.
 _OMITTED_FROM_RESPONSES = frozenset({'content-length', 'http_protocol_version', 'reason', 'status'})
 _SPELLINGS = {
@@ -98,6 +99,8 @@ def _request(data: Mapping[str, Any], normalizer: Normalizer) -> Message:
     body = data['data']
     omitted = _OMITTED_FROM_REQUESTS | ({'content-type'} if body == '' else set())
     headers = _headers(data['request_headers'], omitted, normalizer)
+    if _TOKEN in headers:
+        headers[_TOKEN] = '$TOKEN'
     if body == '':
         return Message(headers, None)
     if isinstance(body, str):

@@ -1,4 +1,4 @@
-"""The forms of each request in the worked examples send the request of the gabbi file."""
+"""The forms of each request in the documentation send the request of the gabbi file."""
 
 import functools
 import io
@@ -11,6 +11,8 @@ from unittest import mock
 import ddt
 import openstack
 
+from api_reference import examples
+from api_reference.operations import OPERATIONS
 from placement.tests import where
 from placement.tests.functional import example_pages, served
 from tools import request_forms
@@ -20,7 +22,16 @@ _CURL = 'curl() { command curl --silent --write-out "\\n%{http_code}" "$@"; }\n'
 # A command of osc-placement can send several requests, and takes more than a second.
 _COMMANDS_OF = 'guide-gpu'
 
+
 record = functools.cache(example_pages.record)
+
+
+def reference():
+    """Return the request of the latest example of each operation of the API reference."""
+    operations = (one for path in filter(None, OPERATIONS) for one in OPERATIONS[path].values())
+    for operation in operations:
+        latest = examples.of_operation(operation.anchor)[0]
+        yield request_forms.Request(latest.method, latest.url, str(latest.version), latest.document)
 
 
 @where.only_on('sqlite', reason='The API tests execute the same statements.')
@@ -96,6 +107,18 @@ class FormsTest(served.ServedTestCase):
             return eval(request_forms.sdk(request), names).status_code  # noqa: S307
 
         self.assert_sent(guide, send)
+
+    def test_the_examples_of_the_api_reference(self):
+        with mock.patch.dict(os.environ, self.settings):
+            placement = openstack.connect().placement
+        for request in reference():
+            sent = (request.method, request.url, f'placement {request.version}', request.body)
+            self.assertEqual('1.39', request.version, request.url)
+            eval(request_forms.sdk(request, ''), {'placement': placement})  # noqa: S307
+            self.assertEqual(sent, self.received[-1])
+            self.received.clear()
+            self.run_shell(request_forms.curl(request), {})
+            self.assertEqual([sent], self.received)
 
     def test_the_command_changes_the_data_in_the_same_way(self):
         if shutil.which('openstack') is None:

@@ -3,7 +3,7 @@
 from oslotest import base
 
 from api_reference.operations import OPERATIONS
-from api_reference.pages import tables
+from api_reference.pages import fields, tables
 from placement import microversion
 from placement.microversion import MAX_VERSION, MIN_VERSION
 
@@ -22,6 +22,16 @@ class TablesTest(base.BaseTestCase):
             [(row.type, row.since, row.until) for row in rows],
         )
         self.assertTrue(rows[0].description.endswith('Not empty (1.12 to 1.27).'), rows[0])
+
+    def test_a_note_states_the_range_of_a_row_unless_it_is_that_of_the_operation(self):
+        traits, types = microversion.TRAITS, microversion.CONSUMER_TYPES
+        self.assertEqual('', fields.note(traits, MAX_VERSION, traits))
+        self.assertEqual('New in microversion 1.38.', fields.note(types, MAX_VERSION, traits))
+        for until, text in (
+            (types, 'In microversions 1.6 to 1.38'),
+            (traits, 'In microversion 1.6'),
+        ):
+            self.assertEqual(f'{text} only.', fields.note(traits, until, traits))
 
     def test_the_tables_of_all_operations_are_complete(self):
         for operation in DECLARED:
