@@ -5,7 +5,7 @@ client. `code` is its error code (see `placement.errors`), and `status` is the H
 response.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 import difflib
 from http import HTTPStatus
@@ -59,10 +59,12 @@ class RouteNotFound(NotFound):
     """In the microversion of the request, no route matches the path.
 
     :ivar later: a clause with the first microversion that has the path, if one has it
+    :ivar question: a question with a similar path, if there is one
     """
 
     later: str = ''
-    template = 'The path does not exist{later}.'
+    question: str = ''
+    template = 'The path does not exist{later}.{question}'
 
 
 @dataclass(eq=False)
@@ -77,6 +79,10 @@ class MethodNotAllowed(PlacementException):
     later: str = ''
     status = HTTPStatus.METHOD_NOT_ALLOWED
     template = 'The method {method} is not allowed for this resource{later}.'
+
+    def __post_init__(self) -> None:
+        if self.allowed:
+            self.template += ' It allows {allowed}.'
 
 
 @dataclass(eq=False)
@@ -241,7 +247,10 @@ class StandardResourceClass(BadInput):
 
     name: str
     action: str
-    template = 'Cannot {action} standard resource class {name}.'
+    template = (
+        'Cannot {action} standard resource class {name}. The name of a custom class begins with '
+        'CUSTOM_.'
+    )
 
 
 @dataclass(eq=False)
@@ -326,7 +335,10 @@ class InvalidName(BadInput):
 
     name: str
     reason: str
-    template = 'Invalid name: {reason}'
+    template = (
+        'Invalid name: {reason}. A name begins with CUSTOM_, and contains only capital letters, '
+        'digits, and underscores.'
+    )
 
 
 @dataclass(eq=False)
@@ -372,10 +384,12 @@ class UnknownParameter(BadQuery):
     :param known: the parameters that the path has
     """
 
-    def __init__(self, name: str, since: object | None, known: Iterable[str]) -> None:
+    def __init__(self, name: str, since: object | None, known: Collection[str]) -> None:
         problem = f'is not supported before microversion {since}' if since else 'is unknown'
-        question = '' if since else did_you_mean([name], known)
-        super().__init__(f"Invalid query string parameters: '{name}' {problem}.{question}")
+        hint = ''
+        if known and not since:
+            hint = did_you_mean([name], known) or f' The parameters are {", ".join(sorted(known))}.'
+        super().__init__(f"Invalid query string parameters: '{name}' {problem}.{hint}")
 
 
 @dataclass(eq=False)
@@ -400,10 +414,17 @@ class Forbidden(PlacementException):
 
 @dataclass(eq=False)
 class PolicyNotAuthorized(Forbidden):
-    """The policy does not allow the caller to perform the action."""
+    """The policy does not allow the caller to perform the action.
+
+    :ivar default: the expression of the default of the policy rule
+    """
 
     action: str
-    template = 'Policy does not allow {action} to be performed.'
+    default: str
+    template = (
+        'Policy does not allow {action} to be performed. By default, it needs {default}, and a '
+        'token of a project.'
+    )
 
 
 # The request conflicts with the stored state: generations ----------------------------
@@ -521,7 +542,7 @@ class ResourceProviderInUse(Conflict):
 
     uuid: str
     code = errors.PROVIDER_IN_USE
-    template = 'Unable to delete resource provider {uuid}: it has allocations.'
+    template = 'Unable to delete resource provider {uuid}: it has allocations. Delete them first.'
 
 
 @dataclass(eq=False)

@@ -233,6 +233,7 @@ class PlacementHandler:
         self, declarations: Mapping[str, Mapping[str, Application]] = ROUTE_DECLARATIONS
     ) -> None:
         self._mapper = Mapper(declarations)
+        self._paths = list(declarations)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
@@ -252,9 +253,10 @@ class PlacementHandler:
         """Return the application of a request, and store the path parameters in `environ`."""
         check_query(environ)
         check_body_headers(environ)
-        match = self._mapper.match(_path(environ))
+        path = _path(environ)
+        match = self._mapper.match(path)
         if match is None:
-            raise exception.RouteNotFound
+            raise exception.RouteNotFound(question=exception.did_you_mean([path], self._paths))
         route, parameters = match
         method = environ['REQUEST_METHOD']
         application = route.methods.get(method)

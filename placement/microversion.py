@@ -304,8 +304,12 @@ def of_text(text: str) -> Version:
     try:
         version = microversion_parse.parse_version_string(text)
     except TypeError as exc:
-        raise exception.MalformedVersion(f'Invalid microversion: {text}') from exc
+        raise exception.MalformedVersion(
+            f'Invalid microversion: {text}. It needs the form X.Y, for example {MAX_VERSION}.'
+        ) from exc
     try:
         return _BY_TEXT[str(version)]
     except KeyError as exc:
-        raise exception.UnsupportedVersion(f'Unacceptable microversion: {text}') from exc
+        raise exception.UnsupportedVersion(
+            f'Unacceptable microversion: {text}. The service has {MIN_VERSION} to {MAX_VERSION}.'
+        ) from exc

@@ -392,7 +392,7 @@ def authorize(
         granted = bool(rules.enforcer.authorize(action, target, context, do_raise=do_raise))
     except (policy.PolicyNotAuthorized, policy.InvalidScope) as error:
         LOG.debug('%s', error)
-        raise exception.PolicyNotAuthorized(action) from error
+        raise exception.PolicyNotAuthorized(action, _default(rules.enforcer, action)) from error
     except _MISTAKES as error:
         LOG.error(  # noqa: TRY400 - a mistake in a file
             'The policy rule %s cannot be evaluated, so it denies the request: %s: %s',
@@ -401,9 +401,17 @@ def authorize(
             error,
         )
         if do_raise:
-            raise exception.PolicyNotAuthorized(action) from error
+            raise exception.PolicyNotAuthorized(action, _default(rules.enforcer, action)) from error
         granted = False
     if granted:
         with _LOCK:
             _GRANTED[permission] = True
     return granted
+
+
+def _default(enforcer: policy.Enforcer, action: str) -> str:
+    """Return the expression of the default of a rule; for `rule:NAME`, that of the other rule."""
+    defaults = enforcer.registered_rules
+    expression: str = defaults[action].check_str
+    other = defaults.get(expression.removeprefix('rule:'))
+    return other.check_str if other else expression

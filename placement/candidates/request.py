@@ -255,7 +255,7 @@ def _check_resourceless(
         return
     if len(resourceless) == len(groups):
         raise exception.BadQuery(
-            'At least one request group must request resources.',
+            'At least one request group must request resources, for example resources=VCPU:1.',
             errors.QUERYPARAM_MISSING_VALUE,
         )
     listed = frozenset().union(*same_subtrees)
