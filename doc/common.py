@@ -25,9 +25,10 @@ html_theme_options = {
 }
 # Most examples are commands, configuration, or HTTP. The default is Python.
 highlight_language = 'none'
-# The prompts of shell sessions are not copied.
-copybutton_prompt_text = '$ '
-copybutton_only_copy_prompt_lines = False
+# Of a shell session, only the commands are copied, without prompts. `> ` continues a command.
+copybutton_prompt_text = r'\$ |> '
+copybutton_prompt_is_regexp = True
+copybutton_copy_empty_lines = False
 # Options of commands start with two hyphens, which must not become a dash.
 smartquotes = False
 

@@ -6,6 +6,8 @@ The check fails in these cases:
 * One of `PAGES` violates a rule of axe-core.
 * On a phone, the title is not in the upper half of the first screen, or the navigation is open.
 * The keyboard cannot open the navigation, or select a form of a request.
+* The button of a shell session copies anything but the commands, or another button less than its
+  block.
 * An anchor of the page that once contained the whole API reference leads nowhere.
 * A search does not list its page among its first results.
 
@@ -81,6 +83,14 @@ _IS_VISIBLE = (
     'return top >= 0 && top < innerHeight'
 )
 _BUTTONS = 'return document.querySelectorAll("button.copybtn").length'
+# Clicks a button, and returns the text of its block and the copied text.
+_COPY = """(() => {
+  const button = document.querySelectorAll("button.copybtn")[INDEX];
+  let copied = "";
+  document.addEventListener("copy", (event) => { copied = event.target.value; }, {once: true});
+  button.click();
+  return [button.parentElement.querySelector("pre").textContent, copied];
+})()"""
 _RESULTS = (
     'return document.querySelector("#search-results p")?.textContent.includes("finished") &&'
     '[...document.querySelectorAll("#search-results li a")].map((link) => link.href)'
@@ -95,6 +105,8 @@ def problems(browser: Browser) -> Iterator[str]:
             found = _details(browser, size) if page in PAGES else []
             if browser.script(_WIDTH) != size[0]:
                 found.append('it is wider than the window')
+            if size == DESKTOP:
+                found += copies(browser)
             yield from (f'{page}, width {size[0]}: {problem}' for problem in found)
     yield from _forms(browser)
     _follow_moved(browser)
@@ -127,6 +139,27 @@ def _details(browser: Browser, size: tuple[int, int]) -> list[str]:
             found.append('the keyboard does not open the navigation')
     browser.script(_OPEN_ALL)
     return found + [f'it violates {rule}: {nodes}' for rule, nodes in browser.violations()]
+
+
+def copies(browser: Browser) -> Iterator[str]:
+    """Click all buttons that copy a block of the page, and yield the problems."""
+    for index in range(browser.script(_BUTTONS)):
+        script = _COPY.replace('INDEX', str(index))
+        # Without a recent gesture of the user, the browser copies nothing.
+        result = browser.cdp(
+            'Runtime.evaluate', expression=script, userGesture=True, returnByValue=True
+        )
+        block, copied = result['result']['value']
+        if copied != _commands(block):
+            yield f'a button copies {copied!r} instead of {_commands(block)!r}'
+
+
+def _commands(block: str) -> str:
+    """Return what the button of a block copies."""
+    lines = block.removesuffix('\n').split('\n')
+    if any(line.startswith('$ ') for line in lines):
+        lines = [line[2:] for line in lines if line.startswith(('$ ', '> '))]
+    return '\n'.join(lines)
 
 
 def _forms(browser: Browser) -> Iterator[str]:

@@ -8,8 +8,10 @@
       }
     }
   };
-  addEventListener("resize", fit);
-  addEventListener("DOMContentLoaded", fit);
+  // A tab or a part of the page that the reader opens shows other blocks.
+  for (const type of ["DOMContentLoaded", "resize", "change", "toggle"]) {
+    addEventListener(type, fit, true);
+  }
 }
 // Sphinx gives the caption of a list of pages the role of a heading, which needs a level.
 addEventListener("DOMContentLoaded", () => {
