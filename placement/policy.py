@@ -412,6 +412,6 @@ def authorize(
 def _default(enforcer: policy.Enforcer, action: str) -> str:
     """Return the expression of the default of a rule; for `rule:NAME`, that of the other rule."""
     defaults = enforcer.registered_rules
-    expression: str = defaults[action].check_str
-    other = defaults.get(expression.removeprefix('rule:'))
-    return other.check_str if other else expression
+    name = defaults[action].check_str.removeprefix('rule:')
+    expression: str = defaults[name if name in defaults else action].check_str
+    return expression

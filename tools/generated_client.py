@@ -4,19 +4,26 @@
 document of each microversion; a warning of the generator is an error. The functions of the client
 must send the requests of the recorded examples of the microversion, and parse their responses into
 the generated types. Other tests compare the examples with the responses of the service.
+
+The scheduler and the device agent of the guide then use the clients of two microversions. All
+modules of all clients are imported, also those that pyopenapi-gen writes from the last document.
 """
 
+from dataclasses import dataclass
 import functools
 import http
 import importlib
 import json
 from pathlib import Path
+import pkgutil
+import runpy
 import subprocess
 import sys
 import tempfile
 import typing
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+import uuid
 
 import httpx
 
@@ -24,11 +31,16 @@ from api_reference import examples as recorded
 from api_reference.openapi import files
 from placement import handler
 from placement.microversion import VERSIONS
+from placement.tests.functional.fixtures import gabbits
 
 # By default, the generator formats the code, which takes most of the time.
 _CONFIGURATION = 'post_hooks: []\n'
 # The generator ignores `patternProperties`, so these clients lose the amounts of the usages.
 _LOSSY = {'list-usages-1.39'}
+_GUIDE = Path(__file__).resolve().parents[1] / 'doc' / 'source' / 'user' / 'examples'
+# The microversions that the agent and the scheduler select.
+_OF_PROGRAMS = frozenset({'1.37', '1.39'})
+_HEADERS = {'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'}
 _document = functools.cache(files.content)
 _MAPPER = handler.Mapper(handler.ROUTE_DECLARATIONS)
 
@@ -43,12 +55,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix='placement-client-') as name:
         sys.path.append(name)
         try:
-            for version in sys.argv[1:] or VERSIONS:
+            versions = sys.argv[1:] or VERSIONS
+            for version in versions:
                 package = generate(version, Path(name))
+                import_all(package)
                 for example in recorded.index():
                     # Without an operation, the path or the method of the request is wrong.
                     if example['microversion'] == version and example['operation']:
-                        compared += compare(package, version, example)
+                        compared += compare(version, example)
+            import_all(generate_other(versions[-1], Path(name)))
+            if set(versions) >= _OF_PROGRAMS:
+                run_programs()
         except MismatchError as error:
             print(f'generated_client: {error}', file=sys.stderr)
             return 1
@@ -61,7 +78,7 @@ def generate(version: str, folder: Path) -> str:
 
     :raises MismatchError: the generator fails, or prints a warning
     """
-    package = f'placement_client_{version.replace(".", "_")}'
+    package = _package(version)
     files.write(folder, [version])
     configuration = folder / 'configuration.yaml'
     configuration.write_text(_CONFIGURATION)
@@ -76,7 +93,23 @@ def generate(version: str, folder: Path) -> str:
     return package
 
 
-def compare(package: str, version: str, example: dict[str, Any]) -> bool:
+def generate_other(version: str, folder: Path) -> str:
+    """Write a client with pyopenapi-gen instead, and return the name of its package.
+
+    :raises MismatchError: the generator fails
+    """
+    package = f'{_package(version)}_other'
+    command = [sys.executable, '-m', 'pyopenapi_gen', 'gen', str(folder / files.file_name(version))]
+    command += ['--project-root', str(folder), '--output-package', package]
+    command += ['--force', '--no-postprocess']
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        output = result.stdout + result.stderr
+        raise MismatchError(f'pyopenapi-gen does not accept the document of {version}:\n{output}')
+    return package
+
+
+def compare(version: str, example: dict[str, Any]) -> bool:
     """Compare the request and the response of an example with those of the generated function.
 
     :returns: whether the function can send the request
@@ -91,11 +124,7 @@ def compare(package: str, version: str, example: dict[str, Any]) -> bool:
         return False  # the example shows the error
     if any(message['body'] and _content(message) is None for message in (sent, received)):
         return False  # the example shows a body that is not JSON
-    operation = operations[sent['method'].lower()]
-    (tag,), name = operation['tags'], operation['operationId']
-    module = importlib.import_module(f'{package}.api.{tag}.{name}')
     query = parse_qs(url.query, keep_blank_values=True)
-    arguments = match[1] | query | {'open_stack_api_version': f'placement {version}'}
     body, content = _content(sent), _content(received)
     requests: list[httpx.Request] = []
 
@@ -103,20 +132,13 @@ def compare(package: str, version: str, example: dict[str, Any]) -> bool:
         requests.append(request)
         return httpx.Response(received['status'], json=content)
 
-    client = importlib.import_module(f'{package}.client').Client(
-        base_url='http://127.0.0.1',
-        raise_on_unexpected_status=True,
-        httpx_args={'transport': httpx.MockTransport(respond)},
-    )
-    if body is not None:
-        arguments['body'] = body
     try:
-        typed = _typed_arguments(module.sync_detailed, arguments)
+        function = prepared(version, sent['method'], url.path, query, body)
     except (KeyError, TypeError, ValueError):
         if received['status'] == http.HTTPStatus.BAD_REQUEST:
             return False  # the generated types do not allow the request
         raise
-    parsed = module.sync_detailed(client=client, **typed).parsed
+    parsed = function(client=_client(version, httpx.MockTransport(respond))).parsed
     (request,) = requests
     parameters = parse_qs(request.url.query.decode(), keep_blank_values=True)
     sent_body = json.loads(request.content) if request.content else None
@@ -135,6 +157,112 @@ def compare(package: str, version: str, example: dict[str, Any]) -> bool:
     if actual != expected:
         raise MismatchError(f'{example["name"]}: {actual} instead of {expected}')
     return True
+
+
+def prepared(
+    version: str, method: str, path: str, query: dict[str, list[str]], body: Any
+) -> functools.partial[Any]:
+    """Return the generated function of a request with its arguments, except the client."""
+    match = _MAPPER.match(path)
+    assert match is not None
+    operation = _document(version)['paths'][match[0].template][method.lower()]
+    (tag,), name = operation['tags'], operation['operationId']
+    module = importlib.import_module(f'{_package(version)}.api.{tag}.{name}')
+    arguments = match[1] | query | {'open_stack_api_version': f'placement {version}'}
+    if body is not None:
+        arguments['body'] = body
+    typed = _typed_arguments(module.sync_detailed, arguments)
+    return functools.partial(module.sync_detailed, **typed)
+
+
+def _client(version: str, transport: httpx.BaseTransport) -> Any:
+    return importlib.import_module(f'{_package(version)}.client').Client(
+        base_url='http://127.0.0.1',
+        headers=_HEADERS,
+        raise_on_unexpected_status=True,
+        httpx_args={'transport': transport},
+    )
+
+
+def _package(version: str) -> str:
+    return f'placement_client_{version.replace(".", "_")}'
+
+
+def import_all(package: str) -> None:
+    """Import all modules of a package."""
+    path = importlib.import_module(package).__path__
+    for module in pkgutil.walk_packages(path, f'{package}.'):
+        importlib.import_module(module.name)
+
+
+# The programs of the guide ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response of a generated function, in the form that the programs of the guide use."""
+
+    generated: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.generated, name)
+
+    @property
+    def ok(self) -> bool:
+        """Return whether the request succeeded."""
+        return self.generated.status_code < http.HTTPStatus.BAD_REQUEST
+
+    def json(self) -> Any:
+        """Return the parsed body."""
+        return self.generated.parsed.to_dict()
+
+
+class Api:
+    """The generated functions, in the form of the adapter that the programs of the guide use."""
+
+    def request(
+        self, url: str, method: str, microversion: str = VERSIONS[-1], **content: Any
+    ) -> Reply:
+        """Send a request.
+
+        :raises MismatchError: the request failed
+        """
+        parts = urlsplit(url)
+        query = parse_qs(parts.query)
+        for name, value in (content.get('params') or {}).items():
+            if value is not None:
+                query[name] = value if isinstance(value, list) else [str(value)]
+        function = prepared(microversion, method, parts.path, query, content.get('json'))
+        client = _client(microversion, httpx.WSGITransport(app=gabbits.application))
+        reply = Reply(function(client=client))
+        if not reply.ok:
+            raise MismatchError(f'{method} {url}: {reply.content}')
+        return reply
+
+    def get(self, url: str, **content: Any) -> Reply:
+        """Send GET."""
+        return self.request(url, 'GET', **content)
+
+    def put(self, url: str, **content: Any) -> Reply:
+        """Send PUT."""
+        return self.request(url, 'PUT', **content)
+
+
+def run_programs() -> None:
+    """Report a host with two GPUs, claim a part of them, and remove one GPU."""
+    agent, scheduler = (
+        runpy.run_path(f'{_GUIDE}/{name}.py') for name in ('device_agent', 'scheduler')
+    )
+    service, api = gabbits.APIFixture(), Api()
+    service.start_fixture()
+    try:
+        agent['run'](api, 'host1', ['gpu0', 'gpu1'])
+        query = {'resources': ['VGPU:2'], 'required': [agent['TRAIT']]}
+        owner = {'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE'}
+        scheduler['place'](api, str(uuid.uuid4()), query, owner)
+        agent['run'](api, 'host1', ['gpu0'])
+    finally:
+        service.stop_fixture()
 
 
 def _content(message: dict[str, Any]) -> Any:
