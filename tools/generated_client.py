@@ -210,7 +210,7 @@ class Reply:
     @property
     def ok(self) -> bool:
         """Return whether the request succeeded."""
-        return self.generated.status_code < http.HTTPStatus.BAD_REQUEST
+        return bool(self.generated.status_code < http.HTTPStatus.BAD_REQUEST)
 
     def json(self) -> Any:
         """Return the parsed body."""

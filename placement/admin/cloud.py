@@ -135,17 +135,25 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
         for statement in statements:
             rows.append([tuple(row) for row in conn.execute(statement)])
             advance(1)
-    counts, providers, names, other_names, *usage = rows
+    ((consumers, allocations, unlisted),), providers, names, other_names, *usage = rows
     by_kind: list[Any] = [{} for _ in _OTHER_NAMES]
     for kind, id_, name in other_names:
         by_kind[kind][id_] = name
+    classes, traits, aggregates, projects = by_kind
     return Cloud(
-        pages.providers_of(providers),
-        {id_: name or '' for id_, name, _ in names},
-        {id_: generation for id_, _, generation in names},
-        *by_kind,
-        [(project, class_id, int(used)) for project, class_id, used in usage[0]] if usage else (),
-        *counts[0],
+        providers=pages.providers_of(providers),
+        names={id_: name or '' for id_, name, _ in names},
+        generations={id_: generation for id_, _, generation in names},
+        classes=classes,
+        traits=traits,
+        aggregates=aggregates,
+        projects=projects,
+        usage=[
+            (project, class_id, int(used)) for page in usage for project, class_id, used in page
+        ],
+        consumers=consumers,
+        allocations=allocations,
+        unlisted=unlisted,
     )
 
 

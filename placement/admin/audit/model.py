@@ -245,7 +245,7 @@ def delete(
 
 def have_keys(table: sa.Table, keys: Sequence[Any]) -> sa.ColumnElement[bool]:
     """Return whether a row of a table has one of these ids, or of these primary keys."""
-    columns = [*table.primary_key.columns]
+    columns: list[sa.Column[Any]] = [*table.primary_key.columns]
     if len(columns) == 1:
         return columns[0].in_(expressions.id_list(keys))
     # The database finds the rows by the first column.
