@@ -9,7 +9,6 @@ The scheduler and the device agent of the guide then use the clients of two micr
 modules of all clients are imported, also those that pyopenapi-gen writes from the last document.
 """
 
-from dataclasses import dataclass
 import functools
 import http
 import importlib
@@ -20,6 +19,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+from types import SimpleNamespace
 import typing
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -82,14 +82,13 @@ def generate(version: str, folder: Path) -> str:
     files.write(folder, [version])
     configuration = folder / 'configuration.yaml'
     configuration.write_text(_CONFIGURATION)
-    command = [sys.executable, '-m', 'openapi_python_client', 'generate', '--fail-on-warning']
-    command += ['--meta', 'none', '--config', str(configuration)]
-    command += ['--path', str(folder / files.file_name(version))]
-    command += ['--output-path', str(folder / package)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    output = result.stdout + result.stderr
-    if result.returncode or 'warning' in output.lower():
-        raise MismatchError(f'the generator does not accept the document of {version}:\n{output}')
+    output = _run(
+        *('openapi_python_client', 'generate', '--fail-on-warning', '--meta', 'none'),
+        *('--config', str(configuration), '--path', str(folder / files.file_name(version))),
+        *('--output-path', str(folder / package)),
+    )
+    if 'warning' in output.lower():
+        raise MismatchError(output)
     return package
 
 
@@ -99,14 +98,23 @@ def generate_other(version: str, folder: Path) -> str:
     :raises MismatchError: the generator fails
     """
     package = f'{_package(version)}_other'
-    command = [sys.executable, '-m', 'pyopenapi_gen', 'gen', str(folder / files.file_name(version))]
-    command += ['--project-root', str(folder), '--output-package', package]
-    command += ['--force', '--no-postprocess']
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode:
-        output = result.stdout + result.stderr
-        raise MismatchError(f'pyopenapi-gen does not accept the document of {version}:\n{output}')
+    _run(
+        *('pyopenapi_gen', 'gen', str(folder / files.file_name(version)), '--force'),
+        *('--project-root', str(folder), '--output-package', package, '--no-postprocess'),
+    )
     return package
+
+
+def _run(*words: str) -> str:
+    """Run a generator, and return its output.
+
+    :raises MismatchError: it fails
+    """
+    result = subprocess.run((sys.executable, '-m', *words), capture_output=True, text=True)
+    output = result.stdout + result.stderr
+    if result.returncode:
+        raise MismatchError(f'{words}:\n{output}')
+    return output
 
 
 def compare(version: str, example: dict[str, Any]) -> bool:
@@ -198,61 +206,36 @@ def import_all(package: str) -> None:
 # The programs of the guide ------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A response of a generated function, in the form that the programs of the guide use."""
-
-    generated: Any
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.generated, name)
-
-    @property
-    def ok(self) -> bool:
-        """Return whether the request succeeded."""
-        return bool(self.generated.status_code < http.HTTPStatus.BAD_REQUEST)
-
-    def json(self) -> Any:
-        """Return the parsed body."""
-        return self.generated.parsed.to_dict()
-
-
 class Api:
     """The generated functions, in the form of the adapter that the programs of the guide use."""
 
-    def request(
-        self, url: str, method: str, microversion: str = VERSIONS[-1], **content: Any
-    ) -> Reply:
+    def request(self, url: str, method: str, **content: Any) -> SimpleNamespace:
         """Send a request.
 
         :raises MismatchError: the request failed
         """
-        parts = urlsplit(url)
+        version, parts = content.get('microversion', VERSIONS[-1]), urlsplit(url)
         query = parse_qs(parts.query)
         for name, value in (content.get('params') or {}).items():
             if value is not None:
                 query[name] = value if isinstance(value, list) else [str(value)]
-        function = prepared(microversion, method, parts.path, query, content.get('json'))
-        client = _client(microversion, httpx.WSGITransport(app=gabbits.application))
-        reply = Reply(function(client=client))
-        if not reply.ok:
+        function = prepared(version, method, parts.path, query, content.get('json'))
+        reply = function(client=_client(version, httpx.WSGITransport(app=gabbits.application)))
+        if reply.status_code >= http.HTTPStatus.BAD_REQUEST:
             raise MismatchError(f'{method} {url}: {reply.content}')
-        return reply
+        parsed = None if reply.parsed is None else reply.parsed.to_dict()
+        return SimpleNamespace(
+            ok=True, status_code=reply.status_code, content=reply.content, json=lambda: parsed
+        )
 
-    def get(self, url: str, **content: Any) -> Reply:
-        """Send GET."""
-        return self.request(url, 'GET', **content)
-
-    def put(self, url: str, **content: Any) -> Reply:
-        """Send PUT."""
-        return self.request(url, 'PUT', **content)
+    get = functools.partialmethod(request, method='GET')
+    put = functools.partialmethod(request, method='PUT')
 
 
 def run_programs() -> None:
     """Report a host with two GPUs, claim a part of them, and remove one GPU."""
-    agent, scheduler = (
-        runpy.run_path(f'{_GUIDE}/{name}.py') for name in ('device_agent', 'scheduler')
-    )
+    agent = runpy.run_path(f'{_GUIDE}/device_agent.py')
+    scheduler = runpy.run_path(f'{_GUIDE}/scheduler.py')
     service, api = gabbits.APIFixture(), Api()
     service.start_fixture()
     try:
@@ -286,8 +269,9 @@ def _typed_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Return a value of the first type of a union; other types are those of missing values."""
-    kind = (typing.get_args(hint) or (hint,))[0] if typing.get_origin(hint) is not list else hint
+    """Return a value of the first type of a union that is not the type of missing values."""
+    kinds = (hint,) if typing.get_origin(hint) is list else typing.get_args(hint) or (hint,)
+    kind = next(one for one in kinds if getattr(one, '__name__', '') != 'Unset')
     if typing.get_origin(kind) is list:
         (item,) = typing.get_args(kind)
         return [_typed(item, one) for one in value]
