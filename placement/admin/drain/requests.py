@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from placement import capacity
 from placement.admin.drain.places import Places, Trees
-from placement.admin.headroom.free_capacity import Amounts
+from placement.admin.headroom.simulation import Amounts
 from placement.candidates.model import InventoryKey
 
 
