@@ -247,11 +247,11 @@ class PrivilegesTest(test_preflight.TestCase):
             lacking = ', '.join(self.MIGRATING)
         account = servers.create_account(self.url, self.REQUIRED)
         findings = self.preflight(test_preflight.NOAUTH, account)
-        for name in ('Database Privileges', 'Schema Revision'):
-            (verdict,) = findings[name]
-            self.assertEqual(FAILURE, verdict.result)
-            self.assertIn(f'it lacks: {lacking}.', verdict.detail)
-            self.assertIn('as a user that has them', verdict.remedy)
+        (privileges,), (revision,) = findings['Database Privileges'], findings['Schema Revision']
+        self.assertEqual([FAILURE, FAILURE], [privileges.result, revision.result])
+        self.assertIn(f'it lacks: {lacking}.', privileges.detail)
+        self.assertIn('as a user that has them', privileges.remedy)
+        self.assertEqual('Run `placement-manage db sync`.', revision.remedy)
         self.assertEqual([], self.tables())
 
     def test_a_revision_that_the_user_cannot_read(self):
