@@ -70,7 +70,8 @@ def _test(folder: Path) -> int:
         server = ('python', 'tools/with_database.py', part, '--')
         start = server if part in ('mariadb', 'postgresql') else ()
         tests = ROOT / 'placement' / 'tests' / ('unit' if part == 'unit' else 'functional')
-        variables = os.environ | {'PATH': path}
+        # The directory has no web servers, and not all programs that other tests need.
+        variables = os.environ | {'PATH': path, 'PLACEMENT_TEST_REQUIRE_SERVERS': ''}
         command = (*start, 'stestr', '--test-path', tests, 'run')
         completed = subprocess.run(command, env=variables)
         failures += completed.returncode != 0

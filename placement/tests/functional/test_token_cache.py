@@ -156,6 +156,8 @@ class TestCase(base.BaseTestCase):
             while line.startswith('BUSY'):
                 connection.sendall(b'lru_crawler metadump all\r\n')
                 line = response.readline().strip()
+            if line == 'OK':  # the first line of newer releases
+                line = response.readline().strip()
             rows = []
             while line != 'END':
                 rows.append(dict(pair.split('=') for pair in line.split()))
