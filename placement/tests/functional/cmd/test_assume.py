@@ -187,6 +187,8 @@ class ExamplesTest(TestCase):
         # All changes apply in the order of the command line.
         (8 + 5 * 16, 'copies:2*child', 'copies:2*b?*=:-copy-1'),
         (0, 'set:VCPU.min_unit=2.0'),
+        # As in the newest microversion, the whole inventory can be reserved.
+        (16, 'set:VCPU.reserved=8?name=a'),
         (8, 'set:VCPU.step_size=2147483647?name=b%3F*%3D:', 'set:VCPU.max_unit=1e3'),
         (
             20,
