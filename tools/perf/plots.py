@@ -56,9 +56,7 @@ class Plot:
             places = [(self._x(x), self._y(y)) for x, y in self.lines[label]]
             path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in places)
             parts.append(f'<polyline points="{path}" fill="none" stroke="{color}"/>')
-            parts += [
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{color}"/>' for x, y in places
-            ]
+            parts += [_point(x, y, color) for x, y in places]
             # A label never covers the one above it.
             bottom = max(places[-1][1] + 5, bottom + _LINE_HEIGHT)
             parts.append(_text(_RIGHT + 10, bottom, label, color=color))
