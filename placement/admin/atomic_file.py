@@ -76,9 +76,9 @@ def destination(path: str) -> Iterator[BinaryIO]:
         if path == STANDARD:
             # `sys.stdout` would write the rest of its buffer again when the process exits.
             descriptor = os.dup(sys.stdout.fileno())
-            file: Any = stack.enter_context(os.fdopen(descriptor, 'wb', buffering=0))
+            file: Any = stack.enter_context(os.fdopen(descriptor, 'wb'))
         elif _is_special(Path(path)):
-            file = stack.enter_context(Path(path).open('wb', buffering=0))
+            file = stack.enter_context(Path(path).open('wb'))
         else:
             file = stack.enter_context(replacing(path))
         if path.endswith(COMPRESSED):

@@ -7,6 +7,7 @@ import hmac
 import os
 from pathlib import Path
 import random
+import resource
 import signal
 import stat
 import subprocess
@@ -142,6 +143,15 @@ class FilesTest(TransferCase):
 
     def export_to(self, path: Path) -> None:
         self.run_with_status(0, 'export', str(path))
+
+    def test_a_disk_that_becomes_full(self):
+        """The system writes only a part of the last lines, and then no more."""
+        self.load(transfer.EXAMPLE)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(transfer.EXAMPLE) - 1, hard))
+        done = self.run_with_status(2, 'export')
+        self.assertEqual('Error: Standard output cannot be written: File too large.\n', done.stderr)
 
     def test_new_and_existing_files_and_links(self):
         """An existing file and its permissions are replaced, and a symbolic link is kept."""
