@@ -15,7 +15,7 @@ from oslo_config import cfg
 from placement.admin import atomic_file, tables
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer.export import Pseudonyms, export
-from placement.admin.transfer.load import OverCapacity, load
+from placement.admin.transfer.load import load
 from placement.cmd import output, program
 
 # The minimum length of a key. With 16 random bytes, nobody can try all keys.
@@ -124,15 +124,13 @@ def _source(name: str) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)
 
 
-def _report(exceeded: Sequence[OverCapacity]) -> None:
+def _report(exceeded: Sequence[Any]) -> None:
     what = 'inventory has' if len(exceeded) == 1 else 'inventories have'
     output.notify(
         f'{len(exceeded)} {what} more usage than capacity, as in the exported database. This is '
         'legal.'
     )
     for one in exceeded[:_SHOWN]:
-        name, uuid, class_ = map(
-            tables.printable, (one.name or '', one.provider, one.resource_class)
-        )
+        name, uuid, class_ = map(tables.printable, (one.name or '', one.uuid, one.resource_class))
         output.notify(f'{name} {uuid}: {one.used} of {one.capacity:g} {class_} are in use.')
     output.notify('Next: placement-manage audit --only over-capacity')

@@ -1,5 +1,6 @@
 """Read and check the lines of a file."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 import gzip
 import json
@@ -9,7 +10,6 @@ import zlib
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import kinds
 from placement.admin.transfer.kinds import KINDS, Kind
-from placement.db.sqlalchemy import migration
 
 # In bytes. The longest valid line has less than 8 KiB.
 LONGEST_LINE = 65_536
@@ -64,42 +64,24 @@ class Document:
 
         :raises InvalidLineError:
         """
-        seen = dict.fromkeys(KINDS, 0)
-        current = next(iter(KINDS))
-        key: tuple[Any, ...] = ()
+        seen = Counter[str]()
+        previous: tuple[Any, ...] = ()
         while text := self._next():
             line = self._parse(text)
-            name, previous = line.kind.name, key
-            if name != current:
-                if _ORDER[name] < _ORDER[current]:
-                    self._refuse(f'A line of the kind {name} cannot follow one of {current}')
-                self._check_counts(seen, _ORDER[name])
-                current, previous = name, ()
-            seen[name] += 1
-            if seen[name] > self.counts[name]:
-                self._refuse(f'The first line states only {self._stated(name)}')
-            key = tuple(line.values[field] for field in line.kind.key)
-            if key and key == previous:
+            seen[line.kind.name] += 1
+            place = (_ORDER[line.kind.name], *(line.values[field] for field in line.kind.key))
+            if line.kind.key and place == previous:
                 self._refuse('The line has the same key as the line before')
-            if key < previous:
-                self._refuse('The line is not in order; the lines are sorted by code point')
+            if place < previous:
+                self._refuse('The line is not in order; lines are sorted by kind and code point')
+            previous = place
             yield line
-        self._number += 1
-        self._check_counts(seen, len(KINDS))
-
-    def _check_counts(self, seen: Mapping[str, int], number: int) -> None:
-        """Check that the file has all lines of the first kinds.
-
-        :param number: the number of these kinds
-        """
-        for name in list(KINDS)[:number]:
-            if seen[name] < self.counts[name]:
+        for name, stated in self.counts.items():
+            if seen[name] != stated:
                 self._refuse(
-                    f'The first line states {self._stated(name)}, but the file has {seen[name]}'
+                    f'The first line states {stated} of the kind {name}, but the file has '
+                    f'{seen[name]}'
                 )
-
-    def _stated(self, kind: str) -> str:
-        return f'{self.counts[kind]} of the kind {kind}'
 
     def _refuse(self, reason: str) -> NoReturn:
         raise InvalidLineError(self._number, reason)
@@ -109,12 +91,11 @@ class Document:
         self._number += 1
         try:
             line = self._file.readline(LONGEST_LINE + 1)
-        except EOFError:
-            self._refuse('The file is cut off; it ends within compressed data')
-        except (gzip.BadGzipFile, zlib.error):
-            self._refuse('The file is not compressed with gzip, or the compressed data is damaged')
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            self._refuse(
+                'The file is not compressed with gzip, or the compressed data is cut off or damaged'
+            )
         if not line:
-            self._number -= 1
             return ''
         if len(line) > LONGEST_LINE:
             self._refuse(f'The line is longer than {LONGEST_LINE} bytes')
@@ -130,7 +111,6 @@ class Document:
     def _read_header(self) -> dict[str, int]:
         text = self._next()
         if not text:
-            self._number = 1
             self._refuse('The file is empty')
         header = self._object(text)
         if header.get('format') != kinds.FORMAT:
@@ -141,18 +121,11 @@ class Document:
                 f'The file has version {shown(version)} of the format, but this release reads '
                 f'version {kinds.VERSION}; import the file with a newer release'
             )
-        self._check_fields(header, kinds.HEADER)
-        revision, counts = header['schema_revision'], header['counts']
-        if revision is not None and revision not in migration.revisions():
-            self._refuse(
-                f'The schema_revision {shown(revision)} is unknown; import the file with a newer '
-                'release'
-            )
-        if not isinstance(counts, dict) or counts.keys() != KINDS.keys():
+        counts: Any = header.get('counts')
+        is_complete = isinstance(counts, dict) and counts.keys() == KINDS.keys()
+        if not is_complete or any(type(count) is not int for count in counts.values()):
             self._refuse('The field counts must have a number for each kind of lines')
-        if any(type(count) is not int or count < 0 for count in counts.values()):
-            self._refuse('The field counts must consist of numbers of lines')
-        return counts
+        return dict(counts)
 
     def _parse(self, text: str) -> Line:
         document = self._object(text)
@@ -165,7 +138,7 @@ class Document:
             try:
                 document[name] = field.read(document[name])
             except kinds.InvalidValueError as error:
-                self._refuse(f'The field {name} {error}')
+                self._refuse(f'The field {error}')
         return Line(self._number, kind, document)
 
     def _check_fields(self, document: Mapping[str, Any], names: Collection[str]) -> None:
@@ -178,12 +151,10 @@ class Document:
 
     def _object(self, text: str) -> dict[str, Any]:
         try:
-            value = _DECODER.decode(text)
+            value = json.loads(text)
             if '\\u' in text:
                 # A document can contain half of a surrogate pair, which is not a character.
                 json.dumps(value, ensure_ascii=False).encode()
-        except _RepeatedFieldError as error:
-            self._refuse(f'The field {shown(str(error))} occurs twice')
         except UnicodeEncodeError:
             self._refuse('A text contains half of a surrogate pair')
         except (ValueError, RecursionError):
@@ -191,23 +162,3 @@ class Document:
         if not isinstance(value, dict):
             self._refuse('The line is not a JSON object')
         return value
-
-
-class _RepeatedFieldError(ValueError):
-    """A JSON object has two fields of the same name."""
-
-
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _RepeatedFieldError(next(name for name in names if names.count(name) > 1))
-    return result
-
-
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-# JSON has no NaN and no Infinity, but Python reads them by default.
-_DECODER = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=_reject_constant)

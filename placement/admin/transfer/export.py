@@ -1,6 +1,7 @@
 """Write the contents of the database to a file."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
 import functools
 import hashlib
 import hmac
@@ -11,11 +12,12 @@ from typing import Any, BinaryIO
 import sqlalchemy as sa
 
 from placement.admin import progress as reporting
+from placement.admin.audit import trees
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import database, kinds
 from placement.admin.transfer.kinds import KINDS, Kind
-from placement.db import engine, failures
-from placement.db.sqlalchemy import migration
+from placement.db import engine, failures, sql
+from placement.db.sqlalchemy import migration, models
 
 _ROWS_PER_BATCH = 1000
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(',', ':'))
@@ -92,52 +94,69 @@ def export(
     :raises CannotProceedError: a file cannot describe the contents of the database
     """
     migration.require_current()
-    with engine.snapshot() as conn:
-        try:
-            return _export(conn, file, progress, pseudonyms)
-        except BaseException:
-            if conn.dialect.name == 'mysql':
-                # Otherwise, the driver would read the remaining rows of the current statement.
-                conn.invalidate()
-            raise
+    with engine.snapshot() as conn, _abandoning(conn):
+        database.prepare(conn)
+        database.require_sound(conn, 'Correct or delete them before the export.')
+        counts = database.counts(conn)
+        header = {
+            'format': kinds.FORMAT,
+            'version': kinds.VERSION,
+            'schema_revision': migration.read_version(conn),
+            'counts': counts,
+        }
+        file.write(_line(header))
+        with progress('Exporting', sum(counts.values())) as advance:
+            for kind in KINDS.values():
+                # After an error, no variable refers to the rows, so that PyMySQL can close its
+                # cursor before the connection.
+                for line in _lines(conn, kind, pseudonyms):
+                    file.write(line)
+                    advance(1)
+        return counts
 
 
-def _export(
-    conn: sa.Connection,
-    file: BinaryIO,
-    progress: reporting.Progress,
-    pseudonyms: Pseudonyms | None,
-) -> Mapping[str, int]:
-    database.prepare(conn)
-    database.require_sound(conn, 'Correct or delete them before the export.')
-    counts = database.counts(conn)
-    header = (kinds.FORMAT, kinds.VERSION, migration.read_version(conn), counts)
-    file.write(_line(dict(zip(kinds.HEADER, header, strict=True))))
-    with progress('Exporting', sum(counts.values())) as advance:
-        for kind in KINDS.values():
-            # After an error, no variable refers to the rows, so that PyMySQL can close its cursor
-            # before the connection.
-            for batch in _batches(conn, kind, pseudonyms):
-                file.write(b''.join(batch))
-                advance(len(batch))
-    return counts
+@contextlib.contextmanager
+def _abandoning(conn: sa.Connection) -> Iterator[None]:
+    """After an error, close the connection to MySQL.
+
+    Otherwise, the driver would read the remaining rows of the current statement.
+    """
+    try:
+        yield
+    except BaseException:
+        if conn.dialect.name == 'mysql':
+            conn.invalidate()
+        raise
 
 
-def _batches(
-    conn: sa.Connection, kind: Kind, pseudonyms: Pseudonyms | None
-) -> Iterator[list[bytes]]:
+def _lines(conn: sa.Connection, kind: Kind, pseudonyms: Pseudonyms | None) -> Iterator[bytes]:
+    """Yield the line of each row of a kind, in the order of the file.
+
+    :raises CannotProceedError: a column contains a value that is not valid
+    """
     rows: Iterable[Values] = _rows(conn, kind)
-    lines = _lines(kind, pseudonyms.renamed(kind, rows) if pseudonyms else rows)
-    while batch := list(itertools.islice(lines, _ROWS_PER_BATCH)):
-        yield batch
+    if pseudonyms:
+        rows = pseudonyms.renamed(kind, rows)
+    names = (kinds.KIND, *kind.fields)
+    try:
+        for row in rows:
+            yield _line(dict(zip(names, (kind.name, *row), strict=True)))
+    except Exception as error:
+        if not isinstance(error, kinds.InvalidValueError) and not failures.is_bad_value(error):
+            raise
+        raise CannotProceedError(
+            f'The table {kind.table.name} has a value that is not valid: {failures.reason(error)}.'
+        ) from error
 
 
 def _rows(conn: sa.Connection, kind: Kind) -> Iterator[Values]:
-    """Yield the rows of a kind in the order of the file."""
+    """Yield the values of the rows of a kind in the order of the file."""
     options = {'stream_results': True, 'yield_per': _ROWS_PER_BATCH}
     previous: Values = ()
-    for row in conn.execute(database.select(kind), execution_options=options):
-        key = row[: len(kind.key)]
+    for row in conn.execute(_select(kind), execution_options=options):
+        fields = zip(kind.fields.values(), row, strict=True)
+        values = [field.write(value) for field, value in fields]
+        key = values[: len(kind.key)]
         if key and key == previous:
             names = ', '.join(f'{name} {text!r}' for name, text in zip(kind.key, key, strict=True))
             raise CannotProceedError(
@@ -145,33 +164,29 @@ def _rows(conn: sa.Connection, kind: Kind) -> Iterator[Values]:
                 'them before the export.'
             )
         previous = key
-        yield row
+        yield values
 
 
-def _lines(kind: Kind, rows: Iterable[Values]) -> Iterator[bytes]:
-    """Yield the line of each row.
-
-    :raises CannotProceedError: a column contains a value that is not valid
-    """
-    names = (kinds.KIND, *kind.fields)
-    # PERF: most types write the value as it is.
-    converted = [
-        (position, field.write)
-        for position, field in enumerate(kind.fields.values())
-        if field.type not in (str, int)
-    ]
-    try:
-        for row in rows:
-            values = list(row)
-            for position, write in converted:
-                values[position] = write(values[position])
-            yield _line(dict(zip(names, (kind.name, *values), strict=True)))
-    except Exception as error:
-        if not isinstance(error, kinds.InvalidValueError) and not failures.is_bad_value(error):
-            raise
-        raise CannotProceedError(
-            f'The table {kind.table.name} has a value that is not valid: {failures.reason(error)}.'
-        ) from error
+def _select(kind: Kind) -> sa.Select[Any]:
+    """Return a select of the values of the fields of a kind, in the order of the file."""
+    source: sa.FromClause = kind.table
+    values: dict[str, sa.ColumnElement[Any]] = {}
+    for name, field in kind.fields.items():
+        values[name] = field.column
+        if field.refers_to:
+            other = KINDS[field.refers_to]
+            named = other.table.alias()
+            values[name] = named.c[other.text.name]
+            key = values[name] if field.is_text_in_database else named.c.id
+            source = source.outerjoin(named, key == field.column)
+        elif name == 'generation':
+            values[name] = models.generation(kind.table)
+    order: list[sa.ColumnElement[Any]] = [sql.CodePointOrder(values[name]) for name in kind.key]
+    if not kind.key:
+        depth = trees.TREE.c.depth
+        source = source.join(trees.TREE, trees.TREE.c.id == kind.table.c.id)
+        order = [depth, sql.CodePointOrder(values['uuid'])]
+    return sa.select(*values.values()).select_from(source).order_by(*order)
 
 
 def _line(document: Any) -> bytes:

@@ -5,12 +5,11 @@ in place of its id. doc/source/admin/export-import.rst describes the format for 
 programs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import contextlib
 from dataclasses import dataclass
 import datetime
 import functools
-import re
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,14 +19,11 @@ from placement.db.sqlalchemy import models
 
 FORMAT = 'placement-export'
 VERSION = 1
-# The fields of the first line. `counts` has the number of lines of each kind.
-HEADER = ('format', 'version', 'schema_revision', 'counts')
 # The field that names the kind of a line.
 KIND = 'kind'
 
 # Single precision stores ratios of this magnitude with six significant digits.
-LARGEST_RATIO, _SMALLEST_RATIO = 3.40282e38, 1.17549e-38
-_TIME = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ', re.ASCII)
+_LARGEST_RATIO, _SMALLEST_RATIO = 3.40282e38, 1.17549e-38
 TIMES = ('created_at', 'updated_at')
 # The database assigns the ids; the root of a provider follows from its parents.
 _NOT_EXPORTED = {'id', 'root_provider_id'}
@@ -38,10 +34,18 @@ _NAMES = {
     'external_id': 'external_id',
 }
 _MAY_BE_0 = {'generation', 'reserved'}
+# For each type of a value for the database: the values in a JSON document, for a message, and their
+# types.
+_JSON_TYPES: Mapping[type, tuple[str, tuple[type, ...]]] = {
+    str: ('a string', (str,)),
+    int: ('an integer', (int,)),
+    float: ('a number', (int, float)),
+    datetime.datetime: ('a string', (str,)),
+}
 
 
 class InvalidValueError(ValueError):
-    """A value is not valid; the message completes the sentence 'The field ...'."""
+    """A value is not valid; the message starts with the name of its field."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,20 +56,15 @@ class Field:
     :ivar refers_to: the kind whose name or UUID the field contains; None if the field contains the
         value of the column
     :ivar type: the Python type of the value for the database
-    :ivar longest: the length of a text in characters; 0 for other types
+    :ivar limits: the smallest and the largest number, or the limits of the length of a text
     """
 
     name: str
     column: sa.Column[Any]
     refers_to: str | None
     type: type
-    longest: int
+    limits: tuple[float, float]
     nullable: bool
-
-    @property
-    def least(self) -> int:
-        """The smallest integer that is valid."""
-        return int(self.name not in _MAY_BE_0)
 
     @property
     def is_text_in_database(self) -> bool:
@@ -83,70 +82,56 @@ class Field:
         """
         if value is None and self.nullable:
             return None
-        return _READERS[self.type](self, value)
+        what, types = _JSON_TYPES[self.type]
+        if type(value) not in types:
+            raise InvalidValueError(f'{self.name} must be {what}{" or null" * self.nullable}')
+        if self.type is datetime.datetime:
+            return self._time(value)
+        least, most = self.limits
+        if self.type is str and len(value) > most:
+            raise InvalidValueError(f'{self.name} is longer than {most} characters')
+        if self.type is not str and not least <= value <= most:
+            raise InvalidValueError(f'{self.name} must be a number from {least} to {most}')
+        return self.type(value)
+
+    def _time(self, text: str) -> datetime.datetime:
+        time = _parse_time(text)
+        if time is None:
+            raise InvalidValueError(f'{self.name} must be a time like 2026-11-30T23:59:59Z')
+        return time
 
     def write(self, value: Any) -> Any:
-        """Return the value for the JSON document.
+        """Return the value for the JSON document, from which `read` returns the same value.
 
-        :raises InvalidValueError: the value from the database is not valid
+        :raises InvalidValueError: an import would refuse the value from the database, for example
+            a time like 0000-00-00, which the drivers of MySQL return as text
         """
-        if self.type is float:
+        if isinstance(value, datetime.datetime):
+            return _time_text(value)
+        if value is None and not self.nullable:
+            raise InvalidValueError(
+                f'{self.column.name} is NULL, or refers to a row that does not exist'
+            )
+        value = self.read(value)
+        if isinstance(value, float):
             # Six significant digits; MySQL returns no more.
             return 0.0 if abs(value) < _SMALLEST_RATIO else float(f'{value:.6g}')
-        if self.type is not datetime.datetime or value is None:
-            return value
-        if not isinstance(value, datetime.datetime):
-            # MySQL has times like 0000-00-00, which its drivers return as text.
-            raise InvalidValueError(f'{value} is not a time')
-        # Fractions of a second are truncated.
-        return f'{value.isoformat(timespec="seconds")}Z'
-
-
-def _read_text(field: Field, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidValueError(f'must be a string{" or null" * field.nullable}')
-    if len(value) > field.longest:
-        raise InvalidValueError(f'is longer than {field.longest} characters')
-    return value
-
-
-def _read_integer(field: Field, value: Any) -> int:
-    if type(value) is not int:
-        raise InvalidValueError('must be an integer')
-    if not field.least <= value <= MAX_INT:
-        raise InvalidValueError(f'must be a number from {field.least} to {MAX_INT}')
-    return value
-
-
-def _read_ratio(_field: Field, value: Any) -> float:
-    if type(value) not in (int, float):
-        raise InvalidValueError('must be a number')
-    if not -LARGEST_RATIO <= value <= LARGEST_RATIO:
-        raise InvalidValueError(f'must be a number from {-LARGEST_RATIO} to {LARGEST_RATIO}')
-    return float(value)
-
-
-def _read_time(_field: Field, value: Any) -> datetime.datetime:
-    if not isinstance(value, str):
-        raise InvalidValueError('must be a string or null')
-    return _parse_time(value)
+        return value
 
 
 @functools.lru_cache(maxsize=10_000)  # PERF: many rows have the same times.
-def _parse_time(text: str) -> datetime.datetime:
-    # `fromisoformat` accepts other forms too.
-    if _TIME.fullmatch(text):
-        with contextlib.suppress(ValueError):
-            return datetime.datetime.fromisoformat(text[:-1])
-    raise InvalidValueError('must be a time like 2026-11-30T23:59:59Z')
+def _parse_time(text: str) -> datetime.datetime | None:
+    with contextlib.suppress(ValueError):
+        time = datetime.datetime.fromisoformat(text[:-1])
+        # `fromisoformat` accepts other forms too.
+        if _time_text(time.replace(tzinfo=None)) == text:
+            return time
+    return None
 
 
-_READERS: Mapping[type, Callable[[Field, Any], Any]] = {
-    str: _read_text,
-    int: _read_integer,
-    float: _read_ratio,
-    datetime.datetime: _read_time,
-}
+def _time_text(time: datetime.datetime) -> str:
+    """Return a time for the file; fractions of a second are truncated."""
+    return f'{time.isoformat(timespec="seconds")}Z'
 
 
 # Kinds of lines -------------------------------------------------------------------
@@ -200,8 +185,13 @@ def _field(column: sa.Column[Any], key: tuple[str, ...]) -> Field:
         type_ = _text(_TABLES[refers_to][0]).type
     # A missing generation is 0.
     nullable = bool(column.nullable) and name not in {*key, 'generation'}
-    longest = getattr(type_, 'length', 0)
-    return Field(name, column, refers_to, type_.python_type, longest, nullable)
+    limits = {
+        str: (0, getattr(type_, 'length', 0)),
+        int: (int(name not in _MAY_BE_0), MAX_INT),
+        float: (-_LARGEST_RATIO, _LARGEST_RATIO),
+    }
+    python_type = type_.python_type
+    return Field(name, column, refers_to, python_type, limits.get(python_type, (0, 0)), nullable)
 
 
 # The table and the key of each kind, in the order of the file: each line refers to earlier lines
@@ -220,6 +210,4 @@ _TABLES: Mapping[str, tuple[sa.Table, tuple[str, ...]]] = {
     'consumer': (models.consumers, ('uuid',)),
     'allocation': (models.allocations, ('consumer', 'provider', 'resource_class')),
 }
-KINDS: Mapping[str, Kind] = {
-    name: _kind(name, table, key) for name, (table, key) in _TABLES.items()
-}
+KINDS: Mapping[str, Kind] = {name: _kind(name, *entry) for name, entry in _TABLES.items()}

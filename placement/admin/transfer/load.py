@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import itertools
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import os_resource_classes as orc
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from placement.admin import progress as reporting
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import database, kinds
 from placement.admin.transfer.document import Document, InvalidLineError, Line, shown
-from placement.admin.transfer.kinds import KINDS, Kind
+from placement.admin.transfer.kinds import KINDS, Field, Kind
 from placement.db import engine, expressions, failures
 from placement.db.sqlalchemy import migration, models
 from placement.objects import resource_class, sync
@@ -29,23 +29,14 @@ _WITH_STANDARDS = ('resource_class', 'trait')
 _SHARED = (*_WITH_STANDARDS, 'aggregate', 'consumer_type', 'project', 'user')
 
 
-class OverCapacity(NamedTuple):
-    """An inventory whose usage exceeds its capacity."""
-
-    provider: str
-    name: str | None
-    resource_class: str
-    used: int
-    capacity: float
-
-
 def load(
     file: BinaryIO, progress: reporting.Progress, force: bool = False
-) -> tuple[Mapping[str, int], list[OverCapacity]]:
+) -> tuple[Mapping[str, int], Sequence[sa.Row[Any]]]:
     """Insert all rows of a file in one transaction.
 
     :param force: whether the database may contain other providers and consumers
     :returns: the number of lines of each kind, and the inventories whose usage exceeds the capacity
+        (see `_over_capacity`)
     :raises CannotProceedError: the file or the contents of the database prevent the import; nothing
         is inserted
     :raises exception.OutcomeUnknown: the connection was lost during COMMIT
@@ -62,11 +53,14 @@ def load(
         loader = _Loader(conn)
         expected = dict(before)
         with progress('Importing', sum(source.counts.values())) as advance:
-            for name, batches in itertools.groupby(_batches(source.lines()), _kind_of):
-                for lines in batches:
-                    expected[name] += loader.write(lines)
-                    advance(len(lines))
-                _update_statistics(conn, KINDS[name].table)
+            for kind, lines in itertools.groupby(source.lines(), lambda line: line.kind):
+                for batch in _batches(lines):
+                    expected[kind.name] += loader.write(kind, batch)
+                    advance(len(batch))
+                if conn.dialect.name == 'postgresql':
+                    # Let the planner consider the new rows. On MySQL, such a statement would commit
+                    # the transaction. SQLite needs no statistics here.
+                    conn.exec_driver_sql(f'ANALYZE {kind.table.name}')
         loader.set_roots()
         _require_counts(conn, expected)
         database.require_sound(conn, 'Nothing is imported. Stop the service, and try again.')
@@ -97,32 +91,16 @@ def _transaction() -> Iterator[sa.Connection]:
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Yield lines of the same kind in batches; a provider and its parent are in two batches."""
+    """Yield lines of one kind in batches; a provider and its parent are in two batches."""
     batch: list[Line] = []
-    uuids: set[str] = set()
+    uuids: set[str | None] = set()
     for line in lines:
-        is_full = len(batch) >= _ROWS_PER_BATCH or line.values.get('parent') in uuids
-        if batch and (is_full or line.kind is not batch[0].kind):
+        if len(batch) >= _ROWS_PER_BATCH or line.values.get('parent', '') in uuids:
             yield batch
             batch, uuids = [], set()
         batch.append(line)
-        if line.kind.name == 'provider':
-            uuids.add(line.values['uuid'])
-    if batch:
-        yield batch
-
-
-def _kind_of(lines: Sequence[Line]) -> str:
-    return lines[0].kind.name
-
-
-def _update_statistics(conn: sa.Connection, table: sa.Table) -> None:
-    """Let the planner of the server consider the new rows.
-
-    On MySQL, such a statement would commit the transaction. SQLite needs no statistics here.
-    """
-    if conn.dialect.name == 'postgresql':
-        conn.exec_driver_sql(f'ANALYZE {table.name}')
+        uuids.add(line.values.get('uuid'))
+    yield batch
 
 
 # Checks ---------------------------------------------------------------------------
@@ -160,8 +138,10 @@ def _require_counts(conn: sa.Connection, expected: Mapping[str, int]) -> None:
             )
 
 
-def _over_capacity(conn: sa.Connection, last_provider: int) -> list[OverCapacity]:
-    """Return the imported inventories whose usage exceeds the capacity.
+def _over_capacity(conn: sa.Connection, last_provider: int) -> Sequence[sa.Row[Any]]:
+    """Return `uuid`, `name`, `resource_class`, `used`, and `capacity` of imported inventories.
+
+    Only the inventories whose usage exceeds the capacity are returned.
 
     :param last_provider: the largest id of a provider before the import
     """
@@ -179,17 +159,16 @@ def _over_capacity(conn: sa.Connection, last_provider: int) -> list[OverCapacity
         _INVENTORIES.c.resource_provider_id == usage.c.resource_provider_id,
         _INVENTORIES.c.resource_class_id == usage.c.resource_class_id,
     )
-    rows = conn.execute(
-        sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, _CLASSES.c.name, usage.c.used, capacity)
+    names = (_PROVIDERS.c.uuid, _PROVIDERS.c.name, _CLASSES.c.name.label('resource_class'))
+    return conn.execute(
+        sa.select(*names, usage.c.used, capacity.label('capacity'))
         .select_from(usage)
         .join(_INVENTORIES, of_usage)
         .join(_PROVIDERS, _PROVIDERS.c.id == _INVENTORIES.c.resource_provider_id)
         .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
         .where(usage.c.used > capacity)
         .order_by(_PROVIDERS.c.uuid, _CLASSES.c.name)
-    )
-    # The type of a sum depends on the database system.
-    return [OverCapacity(row[0], row[1], row[2], int(row[3]), row[4]) for row in rows]
+    ).all()
 
 
 # Rows -----------------------------------------------------------------------------
@@ -210,18 +189,33 @@ class _Loader:
         # For each kind: the ids of the rows of the file by name or UUID.
         self._shared: dict[str, dict[str, int]] = {name: {} for name in _SHARED}
 
-    def write(self, lines: Sequence[Line]) -> int:
+    def write(self, kind: Kind, lines: Sequence[Line]) -> int:
         """Write the rows of lines of one kind, and return the number of new rows.
-
-        Existing rows that several clouds have in common are kept; standard traits and classes get
-        the times of the file.
 
         :raises InvalidLineError: the database rejects a row, or a row to which it refers does not
             exist
         """
-        kind = lines[0].kind
+        try:
+            # On PostgreSQL, a failed statement ends the transaction, except after a savepoint.
+            with self._conn.begin_nested():
+                return self._write(kind, lines)
+        except Exception as error:
+            is_repeated = failures.is_key_violation(error)
+            if not is_repeated and not failures.is_bad_value(error):
+                raise
+            if len(lines) == 1:
+                raise _rejected(lines[0], is_repeated) from error
+        # Find the line that the database rejects.
+        return sum(self.write(kind, [line]) for line in lines)
+
+    def _write(self, kind: Kind, lines: Sequence[Line]) -> int:
+        """Write the rows of lines.
+
+        Existing rows that several clouds have in common are kept; standard traits and classes get
+        the times of the file.
+        """
         if kind.name not in _SHARED:
-            self._insert_new(kind, lines)
+            self._insert(kind, lines)
             return len(lines)
         (name,) = kind.key
         texts = [line.values[name] for line in lines]
@@ -229,7 +223,7 @@ class _Loader:
         new = [line for line in lines if line.values[name] not in ids]
         if kind.name in _WITH_STANDARDS:
             self._update_times(kind, ids, lines)
-        self._insert_new(kind, new)
+        self._insert(kind, new)
         self._shared[kind.name].update(self._existing(kind, texts))
         return len(new)
 
@@ -240,52 +234,45 @@ class _Loader:
 
     def set_roots(self) -> None:
         """Set the root of the new root providers to the providers themselves."""
-        is_new = _PROVIDERS.c.id > self.last['provider']
         self._conn.execute(
             sa.update(_PROVIDERS)
-            .where(is_new, _PROVIDERS.c.root_provider_id.is_(None))
+            .where(_PROVIDERS.c.root_provider_id.is_(None))
             .values(root_provider_id=_PROVIDERS.c.id, updated_at=_PROVIDERS.c.updated_at)
         )
 
-    def _insert_new(self, kind: Kind, lines: Sequence[Line]) -> None:
+    def _insert(self, kind: Kind, lines: Sequence[Line]) -> None:
         """Insert rows with the ids of what they refer to."""
         rows = self._resolved(kind, lines)
         if kind.name == 'provider':
             self._add_roots(rows)
         elif kind.name == 'resource_class':
             self._add_ids(lines, rows)
-        self._insert(lines, rows)
+        if rows:
+            self._conn.execute(sa.insert(kind.table), rows)
 
     def _add_roots(self, rows: Sequence[dict[str, Any]]) -> None:
         """Add the root of each provider to its row; a new root has no root yet."""
         parents = {row['parent_provider_id'] for row in rows} - {None}
         root = sa.func.coalesce(_PROVIDERS.c.root_provider_id, _PROVIDERS.c.id)
         select = sa.select(_PROVIDERS.c.id, root).where(_PROVIDERS.c.id.in_(sorted(parents)))
-        rows_of_parents = self._conn.execute(select) if parents else ()
-        roots = {row[0]: row[1] for row in rows_of_parents}
+        roots = dict(map(tuple, self._conn.execute(select)))
         for row in rows:
             row['root_provider_id'] = roots.get(row['parent_provider_id'])
 
     def _resolved(self, kind: Kind, lines: Sequence[Line]) -> list[dict[str, Any]]:
         """Return the rows for the database, with ids in place of names and UUIDs."""
-        rows: list[dict[str, Any]] = [{} for _ in lines]
-        for name, field in kind.fields.items():
-            ids: Mapping[str, int] = {}
-            if field.refers_to:
-                texts = {line.values[name] for line in lines} - {None}
-                ids = self._ids(field.refers_to, texts)
-            for line, row in zip(lines, rows, strict=True):
-                value = line.values[name]
-                if field.refers_to and value is not None:
-                    if value not in ids:
-                        raise InvalidLineError(
-                            line.number,
-                            f'The {kind.label} refers to the {KINDS[field.refers_to].label} '
-                            f'{shown(value)}, which no earlier line contains',
-                        )
-                    value = value if field.is_text_in_database else ids[value]
-                row[field.column.name] = value
-        return rows
+        ids = {
+            name: self._ids(field.refers_to, {line.values[name] for line in lines} - {None})
+            for name, field in kind.fields.items()
+            if field.refers_to
+        }
+        return [
+            {
+                field.column.name: _stored(line, field, ids.get(name, {}))
+                for name, field in kind.fields.items()
+            }
+            for line in lines
+        ]
 
     def _ids(self, name: str, texts: Iterable[str]) -> Mapping[str, int]:
         """Return the ids of the rows of a kind to which lines can refer."""
@@ -296,35 +283,9 @@ class _Loader:
 
     def _existing(self, kind: Kind, texts: Iterable[str]) -> dict[str, int]:
         """Return the ids of the rows with exactly these texts, whatever the collation is."""
-        requested = sorted(texts)
-        select = sa.select(kind.text, kind.table.c.id).where(kind.text.in_(requested))
-        try:
-            # On PostgreSQL, a failed statement ends the transaction, except after a savepoint.
-            with self._conn.begin_nested():
-                found = {row[0]: row[1] for row in self._conn.execute(select)}
-        except Exception as error:
-            if not failures.is_bad_value(error):
-                raise
-            # The column cannot contain one of the texts.
-            single = [[text] for text in requested] if len(requested) > 1 else []
-            found = {k: v for text in single for k, v in self._existing(kind, text).items()}
-        return {text: found[text] for text in requested if text in found}
-
-    def _insert(self, lines: Sequence[Line], rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert the rows of lines of one kind; find the line that the database rejects."""
-        if not lines:
-            return
-        try:
-            with self._conn.begin_nested():
-                self._conn.execute(sa.insert(lines[0].kind.table), list(rows))
-        except Exception as error:
-            is_repeated = failures.is_key_violation(error)
-            if not is_repeated and not failures.is_bad_value(error):
-                raise
-            if len(lines) == 1:
-                raise _rejected(lines[0], is_repeated) from error
-            for line, row in zip(lines, rows, strict=True):
-                self._insert([line], [row])
+        requested = set(texts)
+        select = sa.select(kind.text, kind.table.c.id).where(kind.text.in_(sorted(requested)))
+        return {row[0]: row[1] for row in self._conn.execute(select) if row[0] in requested}
 
     def _update_times(self, kind: Kind, ids: Mapping[str, int], lines: Iterable[Line]) -> None:
         """Set the times of existing rows with standard names."""
@@ -354,6 +315,23 @@ class _Loader:
                     f'The standard resource class {shown(name)} is unknown; install a newer '
                     'version of os-resource-classes',
                 )
+
+
+def _stored(line: Line, field: Field, ids: Mapping[str, int]) -> Any:
+    """Return the value of a field for the database.
+
+    :param ids: the ids of the rows to which the field can refer
+    """
+    value = line.values[field.name]
+    if not field.refers_to or value is None:
+        return value
+    if value not in ids:
+        raise InvalidLineError(
+            line.number,
+            f'The {line.kind.label} refers to the {KINDS[field.refers_to].label} {shown(value)}, '
+            'which no earlier line contains',
+        )
+    return value if field.is_text_in_database else ids[value]
 
 
 def _rejected(line: Line, is_repeated: bool) -> InvalidLineError:

@@ -125,7 +125,7 @@ class RefusalTest(base.TestCase):
         aggregates = models.placement_aggregates
         for statement, *texts in (
             (sa.delete(aggregates), 'resource_provider_aggregates', 'aggregate_id'),
-            (sa.insert(aggregates).values(uuid=None), 'placement_aggregates', 'uuid is not valid'),
+            (sa.insert(aggregates).values(uuid=None), 'placement_aggregates', 'uuid is NULL'),
             *(
                 (sa.update(table).values({column: value}), f'The table {table.name} ', column)
                 for table, column, value in (
