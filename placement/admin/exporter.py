@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+import functools
 from typing import Any, NamedTuple
 
 from placement.admin import cloud
@@ -17,30 +18,13 @@ from placement.db import engine
 
 # 1 if the database was read, else 0. Without the database, this is the only metric.
 UP = 'placement_up'
-_UP_HELP = 'Whether the exporter could read the database of Placement.'
 _PROJECT_USAGE = 'placement_project_usage'
+# The metrics that are computed in the background.
+_HEADROOM = 'placement_headroom'
+_CHECKED, _DRAINABLE = 'placement_trees_checked', 'placement_trees_drainable'
 
 # The values of the labels, and the value, of each sample.
 Samples = Iterable[tuple[tuple[str, ...], float]]
-
-
-class Drains(NamedTuple):
-    """The number of trees with allocations, and of those whose consumers fit elsewhere."""
-
-    checked: int
-    drainable: int
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """What is computed in the background.
-
-    :ivar headroom: the name of each query -> the number of its claims that fit
-    :ivar drains: None if it was not computed
-    """
-
-    headroom: Mapping[str, int]
-    drains: Drains | None = None
 
 
 class Listed(NamedTuple):
@@ -55,32 +39,38 @@ class Listed(NamedTuple):
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class State:
     """What the metrics are computed from.
 
-    :ivar providers: the providers that the API lists
-    :ivar inventories: their inventories, sorted by labels
+    :ivar computed: the samples that were computed in the background, by the name of the metric
+    :ivar without: the names of metrics to leave out
     """
 
     cloud: Cloud
-    computed: Computed
-    providers: Collection[Provider]
-    inventories: Collection[Listed]
+    computed: Mapping[str, Samples]
+    without: Collection[str] = ()
 
-    @classmethod
-    def of(cls, read: Cloud, computed: Computed) -> 'State':
-        """Return what the metrics are computed from."""
-        # The API does not list a provider of an old release without a root, or of a damaged
-        # database whose root does not exist.
-        providers = [one for one in read.providers if one.root_id in read.names]
+    @functools.cached_property
+    def providers(self) -> Collection[Provider]:
+        """The providers that the API lists.
+
+        It does not list a provider of an old release without a root, or of a damaged database whose
+        root does not exist.
+        """
+        return [one for one in self.cloud.providers if one.root_id in self.cloud.names]
+
+    @functools.cached_property
+    def inventories(self) -> Collection[Listed]:
+        """The inventories of these providers, sorted by labels."""
+        read = self.cloud
         inventories = [
             Listed((read.names[one.id], read.classes[id_]), inventory, read.generations[one.id])
-            for one in providers
+            for one in self.providers
             for id_, inventory in one.inventories.items()
             if id_ in read.classes
         ]
-        return cls(read, computed, providers, sorted(inventories, key=lambda one: one.labels))
+        return sorted(inventories, key=lambda one: one.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +79,12 @@ class Metric:
 
     :ivar help: one sentence, which the exposition contains
     :ivar labels: the names of the labels
+    :ivar samples: None if the samples are computed in the background
     """
 
     help: str
-    labels: tuple[str, ...]
-    samples: Callable[[State], Samples]
+    labels: tuple[str, ...] = ()
+    samples: Callable[[State], Samples] | None = None
 
 
 def _of_inventories(text: str, value: Callable[[Listed], float]) -> Metric:
@@ -106,12 +97,8 @@ def _of_inventories(text: str, value: Callable[[Listed], float]) -> Metric:
     )
 
 
-def _single(text: str, value: Callable[[State], float | None]) -> Metric:
-    def samples(state: State) -> Samples:
-        found = value(state)
-        return () if found is None else (((), found),)
-
-    return Metric(text, (), samples)
+def _single(text: str, value: Callable[[State], float]) -> Metric:
+    return Metric(text, (), lambda state: [((), value(state))])
 
 
 def _info(state: State) -> Samples:
@@ -198,49 +185,38 @@ METRICS: Mapping[str, Metric] = {
         ('project', 'resourcetype'),
         _project_usage,
     ),
-    'placement_headroom': Metric(
-        'Claims of a query that fit in addition to the present ones.',
-        ('query',),
-        lambda state: (((name,), fits) for name, fits in state.computed.headroom.items()),
-    ),
-    'placement_trees_checked': _single(
-        'Provider trees with allocations that were checked for a drain.',
-        lambda state: state.computed.drains and state.computed.drains.checked,
-    ),
-    'placement_trees_drainable': _single(
-        'Provider trees with allocations whose consumers fit elsewhere.',
-        lambda state: state.computed.drains and state.computed.drains.drainable,
-    ),
+    _HEADROOM: Metric('Claims of a query that fit in addition to the present ones.', ('query',)),
+    _CHECKED: Metric('Provider trees with allocations that were checked for a drain.'),
+    _DRAINABLE: Metric('Provider trees with allocations whose consumers fit elsewhere.'),
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Collector:
     """Computes the metrics for prometheus_client.
 
-    :param state: None if the database could not be read
-    :param without: the names of metrics to leave out
+    :ivar state: None if the database could not be read
     """
 
-    def __init__(
-        self, state: State | None, without: Collection[str], progress: Progress = silent
-    ) -> None:
-        self._state = state
-        self._without = without
-        self._progress = progress
+    state: State | None
+    progress: Progress = silent
 
     def collect(self) -> Iterator[Any]:
         """Yield one metric after the other, because the samples of one metric need much memory."""
         # The library is an optional requirement.
         from prometheus_client.core import GaugeMetricFamily
 
-        yield GaugeMetricFamily(UP, _UP_HELP, value=int(self._state is not None))
-        if self._state is None:
+        state = self.state
+        text = 'Whether the exporter could read the database of Placement.'
+        yield GaugeMetricFamily(UP, text, value=int(state is not None))
+        if state is None:
             return
-        with self._progress('Rendering metrics', len(METRICS)) as advance:
+        with self.progress('Rendering metrics', len(METRICS)) as advance:
             for name, metric in METRICS.items():
-                if name not in self._without:
+                if name not in state.without:
                     family = GaugeMetricFamily(name, metric.help, labels=metric.labels)
-                    for labels, value in metric.samples(self._state):
+                    computed = state.computed.get(name, ())
+                    for labels, value in metric.samples(state) if metric.samples else computed:
                         family.add_metric(labels, value)
                     yield family
                 advance(1)
@@ -257,23 +233,25 @@ def read(without: Collection[str] = (), progress: Progress = silent) -> Cloud:
         return cloud.read(conn, progress, with_usage=_PROJECT_USAGE not in without)
 
 
-def headroom(queries: Mapping[str, Query[str]]) -> dict[str, int]:
-    """Return the number of claims of each query that fit, by the name of the query.
+def headroom(queries: Mapping[str, Query[str]]) -> dict[str, Samples]:
+    """Return the metric of the number of claims of each query that fit.
 
+    :param queries: the queries by their names
     :raises CannotProceedError: a class or trait of a query does not exist
     """
     if not queries:
         return {}
     with engine.snapshot() as conn:
         found = reading.read(conn, list(queries.values()))
-    return {one.query: one.fits for one in found.results(queries)}
+    return {_HEADROOM: [((one.query,), one.fits) for one in found.results(queries)]}
 
 
-def drains() -> Drains:
-    """Return the number of trees that can be drained.
+def drains() -> dict[str, Samples]:
+    """Return the metrics of the number of trees with allocations, and of those that can be drained.
 
     :raises CannotProceedError: the consumer of an allocation does not exist
     """
     with engine.snapshot() as conn:
         results = all_trees(conn, cloud.read(conn, with_usage=False), silent)
-    return Drains(len(results), sum(one.fits for one in results))
+    fits = sum(one.fits for one in results)
+    return {_CHECKED: [((), len(results))], _DRAINABLE: [((), fits)]}

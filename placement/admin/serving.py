@@ -4,7 +4,7 @@ A read of the database, and a text, serve all requests that wait for them. Both 
 optional requirements; import this module only to serve.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 import contextlib
 import functools
@@ -13,17 +13,18 @@ import signal
 import socket
 import threading
 import time
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import prometheus_client
 import waitress
 
 from placement import messages
-from placement.admin.cloud import Cloud
-from placement.admin.exporter import Collector, Computed, State
+from placement.admin.exporter import Collector, Samples, State
 from placement.admin.failure import CannotProceedError
 
 T = TypeVar('T')
+# Returns the headers and the body of the response for the headers Accept and Accept-Encoding.
+Page = Callable[[str, str], tuple[list[tuple[str, str]], Iterable[bytes]]]
 
 LOG = logging.getLogger(__name__)
 
@@ -87,23 +88,26 @@ class Shared(Generic[T]):
             future.set_exception(exc)
 
 
-class Latest(Generic[T]):
-    """The result of the last computation, which runs in the background.
+class Latest:
+    """The samples of the last computation, which runs in the background.
+
+    There are none before the end of the first computation, and after a failure.
 
     :param what: what is computed, for a message
-    :param compute: returns the result
+    :param compute: returns the samples, by the name of the metric
     :param interval: the minimum number of seconds between the starts of two computations
-    :param nothing: the result before the end of the first computation, and after a failure
     """
 
-    def __init__(self, what: str, compute: Callable[[], T], interval: float, nothing: T) -> None:
+    def __init__(
+        self, what: str, compute: Callable[[], Mapping[str, Samples]], interval: float
+    ) -> None:
         self._what = what
         self._compute = compute
         self._shared = Shared(self._keep_result, interval)
-        self._nothing = self._latest = nothing
+        self._latest: Mapping[str, Samples] = {}
 
-    def value(self) -> T:
-        """Return the last result, and start a computation if it is too old."""
+    def value(self) -> Mapping[str, Samples]:
+        """Return the last samples, and start a computation if they are too old."""
         with contextlib.suppress(TimeoutError):
             self._shared.result(0)
         return self._latest
@@ -112,73 +116,42 @@ class Latest(Generic[T]):
         try:
             self._latest = self._compute()
         except Exception as exc:
-            self._latest = self._nothing
+            self._latest = {}
             LOG.debug('The computation of the %s failed', self._what, exc_info=True)
             LOG.warning('The %s cannot be computed: %s', self._what, messages.sentence(exc))
 
 
-class Response(NamedTuple):
-    """A response of the application of prometheus_client."""
+def _page(collector: Collector) -> Page:
+    """Return the page with the metrics of one read; each format is rendered once."""
+    application = prometheus_client.make_wsgi_app(collector)
 
-    status: str
-    headers: list[tuple[str, str]]
-    body: Iterable[bytes]
-
-
-class _Page:
-    """The responses with the metrics of one read; each is rendered for the first request of it."""
-
-    def __init__(self, collector: Collector) -> None:
-        registry = prometheus_client.CollectorRegistry()
-        registry.register(collector)
-        self._application = prometheus_client.make_wsgi_app(registry)
-        self._lock = threading.Lock()
-        self._cached = functools.lru_cache(_TEXTS)(self._render)
-
-    def response(self, accept: str, encoding: str) -> Response:
-        """Return the response in the format that a request prefers."""
-        with self._lock:
-            try:
-                return self._cached(accept, encoding)
-            except (TypeError, ValueError):
-                # The version in the header Accept is not a number.
-                return self._cached('', encoding)
-
-    def _render(self, accept: str, encoding: str) -> Response:
-        started: list[Any] = []
+    @functools.lru_cache(_TEXTS)
+    def page(accept: str, encoding: str) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
+        headers: list[tuple[str, str]] = []
         environ = {
             'REQUEST_METHOD': 'GET',
             'PATH_INFO': '/metrics',
             'HTTP_ACCEPT': accept,
             'HTTP_ACCEPT_ENCODING': encoding,
         }
-        body = self._application(environ, lambda *arguments: started.extend(arguments))
-        status, headers = started
-        return Response(status, [*headers, ('Vary', 'Accept, Accept-Encoding')], body)
+        body = application(environ, lambda _status, found: headers.extend(found))
+        return [*headers, ('Vary', 'Accept, Accept-Encoding')], body
+
+    return page
 
 
 class Application:
     """The WSGI application, which returns the metrics for all paths.
 
-    :param read: reads the state of the cloud
-    :param computed: returns what is computed in the background
+    :param read: returns what the metrics are computed from
     :param keep: the maximum age of the metrics in seconds; 0 means that each request that finds no
         running read starts one
-    :param without: the names of metrics to leave out
     """
 
-    def __init__(
-        self,
-        read: Callable[[], Cloud],
-        computed: Callable[[], Computed],
-        keep: float,
-        without: Collection[str] = (),
-    ) -> None:
+    def __init__(self, read: Callable[[], State], keep: float) -> None:
         self._read = read
-        self._computed = computed
-        self._without = without
         self._pages = Shared(self._read_page, keep)
-        self._page_without_database = _Page(Collector(None, without))
+        self._page_without_database = _page(Collector(None))
         self._lock = threading.Lock()
         self._available = True
         self._unlisted = 0
@@ -190,13 +163,17 @@ class Application:
             start_response('405 Method Not Allowed', [('Allow', 'GET'), ('Content-Length', '0')])
             return []
         page = self._page(_seconds_to_wait(environ.get(SCRAPE_TIMEOUT)))
-        response = page.response(
-            environ.get('HTTP_ACCEPT', ''), environ.get('HTTP_ACCEPT_ENCODING', '')
-        )
-        start_response(response.status, response.headers)
-        return response.body
+        encoding = environ.get('HTTP_ACCEPT_ENCODING', '')
+        with self._lock:
+            try:
+                headers, body = page(environ.get('HTTP_ACCEPT', ''), encoding)
+            except (TypeError, ValueError):
+                # The version in the header Accept is not a number.
+                headers, body = page('', encoding)
+        start_response('200 OK', headers)
+        return body
 
-    def _page(self, seconds: float) -> _Page:
+    def _page(self, seconds: float) -> Page:
         try:
             page = self._pages.result(seconds)
         except TimeoutError:
@@ -209,16 +186,17 @@ class Application:
             return page
         return self._page_without_database
 
-    def _read_page(self) -> _Page:
-        found = self._read()
-        if found.unlisted and found.unlisted != self._unlisted:
+    def _read_page(self) -> Page:
+        state = self._read()
+        unlisted = state.cloud.unlisted
+        if unlisted and unlisted != self._unlisted:
             LOG.warning(
                 'The metrics lack the resource providers without a root (%s). Run '
                 '`placement-manage audit --only root-missing`.',
-                found.unlisted,
+                unlisted,
             )
-        self._unlisted = found.unlisted
-        return _Page(Collector(State.of(found, self._computed()), self._without))
+        self._unlisted = unlisted
+        return _page(Collector(state))
 
     def _log_change(self, failure: str | None) -> None:
         """Log the first failure, and the first success after a failure."""
@@ -253,15 +231,12 @@ def serve(application: Application, host: str, port: int, ready: Callable[[str],
     """
     shown = f'[{host}]' if ':' in host else host
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, *_, address = found[0]
-        listener = socket.create_server(address, family=family)
-    except OSError as exc:
+        family = socket.AF_INET6 if ':' in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family)
+    except (OSError, UnicodeError) as exc:
         # `create_server` adds the address in parentheses.
-        reason = (exc.strerror or str(exc)).partition(' (')[0]
+        reason = (getattr(exc, 'strerror', None) or str(exc)).partition(' (')[0]
         raise CannotProceedError(f'Cannot listen on {shown}:{port}: {reason}.') from exc
-    except UnicodeError as exc:
-        raise CannotProceedError(f'Cannot listen on {shown}:{port}: invalid host name.') from exc
     server = waitress.create_server(
         application,
         sockets=[listener],

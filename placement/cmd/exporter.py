@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping
 import contextlib
+import functools
 import math
 import sys
 from typing import Any
@@ -12,7 +13,7 @@ from oslo_config import cfg
 
 from placement.admin import exporter
 from placement.admin.cloud import unlisted_notice
-from placement.admin.exporter import METRICS, Collector, Computed, State
+from placement.admin.exporter import METRICS, Collector, Samples, State
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import reading
 from placement.candidates.model import Query
@@ -68,7 +69,8 @@ def _export(config: cfg.ConfigOpts) -> int:
     address = _address(options.listen)
     queries = reading.parse_named(options.headroom)
     for name in ('cache', 'headroom_interval', 'drain_interval'):
-        setattr(options, name, _seconds(getattr(options, name), name))
+        if getattr(options, name) is not None:
+            setattr(options, name, _seconds(getattr(options, name), name))
     if unknown := sorted({*options.without} - METRICS.keys()):
         raise CannotProceedError(
             f'--without names metrics that do not exist or are required: {", ".join(unknown)}.'
@@ -84,11 +86,11 @@ def _print_once(options: argparse.Namespace, queries: Mapping[str, Query[str]]) 
     # The library is an optional requirement.
     import prometheus_client
 
-    drains = None if options.drain_interval is None else exporter.drains()
-    computed = Computed(exporter.headroom(queries), drains)
+    drains = {} if options.drain_interval is None else exporter.drains()
+    computed = {**drains, **exporter.headroom(queries)}
     read = exporter.read(options.without, output.progress)
     output.notify(unlisted_notice(read.unlisted))
-    collector = Collector(State.of(read, computed), options.without, output.progress)
+    collector = Collector(State(read, computed, options.without), output.progress)
     # The functions of the library need only the method `collect` of a registry.
     text = prometheus_client.generate_latest(collector)
     sys.stdout.buffer.write(text)
@@ -99,27 +101,24 @@ def _serve(
 ) -> None:
     from placement.admin import serving
 
-    headroom: serving.Latest[Mapping[str, int]] = serving.Latest(
-        'headroom', lambda: exporter.headroom(queries), options.headroom_interval, {}
-    )
-    drains: serving.Latest[exporter.Drains | None] | None = None
+    headroom = functools.partial(exporter.headroom, queries)
+    computations = [serving.Latest('headroom', headroom, options.headroom_interval)]
     if options.drain_interval is not None:
         what = 'number of trees that can be drained'
-        drains = serving.Latest(what, exporter.drains, options.drain_interval, None)
+        computations.append(serving.Latest(what, exporter.drains, options.drain_interval))
 
-    def computed() -> Computed:
-        return Computed(headroom.value(), None if drains is None else drains.value())
+    def computed() -> Mapping[str, Samples]:
+        return {name: samples for one in computations for name, samples in one.value().items()}
 
-    application = serving.Application(
-        lambda: exporter.read(options.without), computed, options.cache, options.without
-    )
+    def read() -> State:
+        return State(exporter.read(options.without), computed(), options.without)
 
     def ready(url: str) -> None:
         # The first request finds the results, if their computation does not take long.
         computed()
         output.notify(f'Serving metrics at {url}')
 
-    serving.serve(application, host, port, ready)
+    serving.serve(serving.Application(read, options.cache), host, port, ready)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -136,18 +135,13 @@ def _address(text: str) -> tuple[str, int]:
     )
 
 
-def _seconds(text: str | None, name: str) -> float | None:
-    """Return the value of an option; None if it is not given.
+def _seconds(text: str, name: str) -> float:
+    """Return the value of an option.
 
     :raises CannotProceedError: the value is not a number of seconds
     """
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < math.inf:
-        option = f'--{name.replace("_", "-")}'
-        raise CannotProceedError(f'{option} must be a number of seconds from 0, but is {text!r}.')
-    return seconds
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) < math.inf:
+            return float(text)
+    option = f'--{name.replace("_", "-")}'
+    raise CannotProceedError(f'{option} must be a number of seconds from 0, but is {text!r}.')

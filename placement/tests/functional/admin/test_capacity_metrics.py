@@ -34,7 +34,7 @@ class OrderTest(base.TestCase):
     def test_inventories_are_sorted_by_code_points_on_every_database_system(self):
         for name in ('b', 'C', 'a', 'é', 'a-1'):
             self.make_provider(name, {'VCPU': 1, 'DISK_GB': 1})
-        state = exporter.State.of(exporter.read(), exporter.Computed({}))
+        state = exporter.State(exporter.read(), {})
         self.assertEqual(
             [(name, class_) for name in ('C', 'a', 'a-1', 'b', 'é') for class_ in CLASSES],
             [one.labels for one in state.inventories],

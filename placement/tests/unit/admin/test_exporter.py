@@ -10,7 +10,7 @@ import fixtures
 from oslotest import base
 
 from placement.admin import cloud, serving
-from placement.admin.exporter import Computed
+from placement.admin.exporter import State
 from placement.admin.failure import CannotProceedError
 from placement.tests.waiting import wait_until
 
@@ -34,8 +34,8 @@ class LatestTest(TestCase):
         super().setUp()
         self.results = queue.Queue()
         self.started = queue.Queue()
-        self.latest = serving.Latest('headroom', self.compute, 300, 0)
-        self.addCleanup(self.results.put, 0)
+        self.latest = serving.Latest('headroom', self.compute, 300)
+        self.addCleanup(self.results.put, {})
 
     def compute(self):
         self.started.put(None)
@@ -47,29 +47,27 @@ class LatestTest(TestCase):
     def wait_for(self, expected):
         wait_until(lambda: self.latest.value() == expected)
 
-    def test_a_value_is_kept_until_the_next_one_is_computed(self):
-        self.assertEqual(0, self.latest.value())
-        self.assertEqual(0, self.latest.value())
-        self.results.put(3)
-        self.wait_for(3)
-        self.time = 300
-        self.assertEqual(3, self.latest.value())
-        self.assertEqual(1, self.started.qsize())
-        self.time = 301
-        self.assertEqual(3, self.latest.value())
-        self.results.put(4)
-        self.wait_for(4)
+    def test_samples_are_kept_until_the_next_ones_are_computed(self):
+        for _ in range(2):
+            self.assertEqual({}, self.latest.value())
+        self.results.put({'fits': 3})
+        self.wait_for({'fits': 3})
+        for self.time, started in ((300, 1), (301, 2)):
+            self.assertEqual({'fits': 3}, self.latest.value())
+            wait_until(lambda count=started: self.started.qsize() == count)
+        self.results.put({'fits': 4})
+        self.wait_for({'fits': 4})
         self.assertEqual(2, self.started.qsize())
 
     def test_a_failure(self):
-        self.results.put(3)
-        self.wait_for(3)
+        self.results.put({'fits': 3})
+        self.wait_for({'fits': 3})
         self.time = 301
         self.results.put(CannotProceedError('No such trait X.'))
-        self.wait_for(0)
+        self.wait_for({})
         self.assertEqual('The headroom cannot be computed: No such trait X.\n', self.log.output)
         # A failure does not lead to more computations.
-        self.assertEqual((0, 2), (self.latest.value(), self.started.qsize()))
+        self.assertEqual(({}, 2), (self.latest.value(), self.started.qsize()))
 
 
 class ApplicationTest(TestCase):
@@ -84,7 +82,7 @@ class ApplicationTest(TestCase):
         self.start(keep=30)
 
     def start(self, keep: float) -> None:
-        self.application = serving.Application(self.read, lambda: Computed({}), keep)
+        self.application = serving.Application(lambda: State(self.read(), {}), keep)
 
     def read(self) -> cloud.Cloud:
         self.proceed.wait()
