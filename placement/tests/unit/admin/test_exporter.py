@@ -14,7 +14,6 @@ from placement.admin.exporter import State
 from placement.admin.failure import CannotProceedError
 from placement.tests.waiting import wait_until
 
-LONG = 60
 DOWN, UP = b'placement_up 0.0', b'placement_up 1.0'
 LOGGER = 'placement.admin.serving'
 

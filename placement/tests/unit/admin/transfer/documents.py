@@ -135,16 +135,6 @@ def counted(other: Edit) -> Edit:
     return edited
 
 
-def at_end(other: Edit) -> Edit:
-    """The line after the last one is the invalid one."""
-
-    def edited(documents: Documents) -> int:
-        other(documents)
-        return len(documents) + 1
-
-    return edited
-
-
 def change(kind: str, which: int = 0, /, offset: int = 0, **values: Any) -> Edit:
     """Set fields of a line."""
     return edit(kind, which, lambda line: [{**line, **values}], offset)
@@ -155,9 +145,9 @@ def replace(kind: str, old: bytes, new: bytes) -> Edit:
     return edit(kind, 0, lambda line: [text_of([line]).replace(old, new)])
 
 
-def insert(kind: str, line: Any) -> Edit:
+def insert(kind: str, line: Any, offset: int = 0) -> Edit:
     """Insert a line before another one."""
-    return edit(kind, 0, lambda following: [line, following])
+    return edit(kind, 0, lambda following: [line, following], offset)
 
 
 def without(kind: str, name: str) -> Edit:
@@ -241,10 +231,10 @@ INVALID: tuple[tuple[Edit, str], ...] = (
     (repeat('consumer', 1, generation=7), 'same key'),
     (change('user', 0, offset=1, external_id='x'), 'not in order'),
     (change('allocation', 0, offset=1, provider=POOL), 'not in order'),
-    (at_end(remove('inventory')), 'states 2 of the kind inventory, but the file has 1'),
-    (at_end(remove('provider_aggregate')), 'aggregate, but the file has 0'),
-    (at_end(remove('allocation', -1)), 'of the kind allocation, but the file has 2'),
-    (at_end(insert('user', row('project', 'project-2'))), 'project, but the file has 2'),
+    (remove('inventory', 0, 13), 'states 2 of the kind inventory, but the file has 1'),
+    (remove('provider_aggregate', 0, 9), 'aggregate, but the file has 0'),
+    (remove('allocation', -1), 'of the kind allocation, but the file has 2'),
+    (insert('user', row('project', 'project-2'), 8), 'project, but the file has 2'),
     (insert('consumer', row('project', 'project-2')), 'not in order'),
 )
 # The lines refer to missing rows, or violate unique keys.
