@@ -17,6 +17,8 @@ _DAMAGE = (
     codes.PARENT_MISSING,
     codes.PARENT_CYCLE,
 )
+# The links that the audit does not check, and what they refer to.
+_LINKS = (('provider_trait', 'trait'), ('provider_aggregate', 'aggregate'))
 
 
 def prepare(conn: sa.Connection) -> None:
@@ -52,3 +54,10 @@ def require_sound(conn: sa.Connection, remedy: str) -> None:
             'The database has rows that refer to missing rows. `placement-manage audit --only '
             f'{",".join(one.code for one in found)}` lists them. {remedy}'
         )
+    for name, target in _LINKS:
+        column, ids = KINDS[name].fields[target].column, KINDS[target].table.c.id
+        if conn.scalar(sa.select(sa.exists().where(column.not_in(sa.select(ids))))):
+            raise CannotProceedError(
+                f'The table {column.table.name} has a row whose {column.name} refers to no row. '
+                f'{remedy}'
+            )

@@ -284,3 +284,10 @@ class ForceTest(TestCase):
         codes = 'orphan-allocation,orphan-provider,unknown-class'
         message = self.refusal(base.EXAMPLE, force=True)
         self.assertIn(f'`placement-manage audit --only {codes}`', message)
+
+    def test_links_to_missing_rows(self):
+        """A row of the file could get the id to which the link refers."""
+        links = models.resource_provider_aggregates
+        self.execute(sa.insert(links).values(resource_provider_id=7, aggregate_id=1))
+        self.execute(sa.insert(models.resource_providers).values(id=7, uuid=documents.OTHER, name='other', root_provider_id=7))
+        self.assertIn('whose aggregate_id refers to no row', self.refusal(base.EXAMPLE, force=True))
