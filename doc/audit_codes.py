@@ -32,6 +32,5 @@ class Table(SphinxDirective):
 
 
 def _row(code: Code) -> tuple[str, ...]:
-    correction = code.correction
-    text = f'``{correction.option}`` {correction.text}' if correction else 'by hand'
+    text = f'``{code.option}`` {code.action}' if code.fixes else 'by hand'
     return f'`{code.name}`_', code.severity, code.meaning, text

@@ -1,8 +1,9 @@
-"""What the modules with checks use: the decorator of a check, its reads, and its correction."""
+"""What the modules with checks use: the kinds of findings, their rows, and their correction."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import datetime
+import decimal
 import functools
 from typing import Any, NamedTuple
 
@@ -10,49 +11,43 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement import exception
-from placement.admin.audit import trees
-from placement.admin.progress import Progress
-from placement.db import engine, expressions
+from placement.claims import statements
+from placement.db import expressions
 from placement.db.sqlalchemy import models
+from placement.objects import provider_rows
 
 ERROR, NOTICE = 'error', 'notice'
-FIX, PURGE = '--fix', '--purge'
-# The findings that one transaction corrects. It writes at most twice as many rows, because a
-# correction can also touch the parent of a provider.
-BATCH = 500
-
-# The codes that other commands name.
-ORPHAN_ALLOCATION = 'orphan-allocation'
-ORPHAN_PROVIDER = 'orphan-provider'
-UNKNOWN_CLASS = 'unknown-class'
-OWNER_MISSING = 'owner-missing'
-ROOT_MISSING = 'root-missing'
-PARENT_MISSING = 'parent-missing'
-PARENT_CYCLE = 'parent-cycle'
+FIX, PURGE, SERVERS = '--fix', '--purge', '--servers'
+# The maximum number of rows of each finding that are not changed.
+ROW_LIMIT = 100
+# In a change, the number of findings that it corrects; without this key, it is 1.
+ALLOCATIONS = 'allocations'
 
 _PROVIDERS = models.resource_providers
+# The names of a provider.
+PROVIDER = (_PROVIDERS.c.name.label('provider'), _PROVIDERS.c.uuid.label('provider_uuid'))
+# The columns with the id of another row, and the names of that row.
+_REFERENCES: dict[str, Sequence[Any]] = {
+    'resource_provider_id': PROVIDER,
+    'resource_class_id': [models.resource_classes.c.name.label('resource_class')],
+    'trait_id': [models.traits.c.name.label('trait')],
+    'aggregate_id': [models.placement_aggregates.c.uuid.label('aggregate_uuid')],
+    'project_id': [models.projects.c.external_id.label('project')],
+    'user_id': [models.users.c.external_id.label('user')],
+    'consumer_type_id': [models.consumer_types.c.name.label('consumer_type')],
+}
+# The columns with the UUID of a consumer.
+_CONSUMER_UUIDS = {
+    models.allocations: models.allocations.c.consumer_id,
+    models.consumers: models.consumers.c.uuid,
+}
+# The rows that a driver receives together.
+_FETCHED = 10_000
+
+# Rows -----------------------------------------------------------------------------
 
 # The keys of a row are readable names. The values are texts, numbers, lists or None.
 Row = Mapping[str, Any]
-
-# A row contains the id of another row only if that row does not exist: the keys of the names, and
-# the key of the id. The first name is never NULL in a row that exists.
-_NAMES_AND_IDS = (
-    (('provider_uuid', 'provider'), 'provider_id'),
-    (('root_provider_uuid',), 'root_provider_id'),
-    (('resource_class',), 'resource_class_id'),
-    (('project',), 'project_id'),
-    (('user',), 'user_id'),
-    (('consumer_type',), 'consumer_type_id'),
-)
-# The database returns sums as decimal numbers, and the capacity with decimal places.
-_NUMBERS = frozenset({'used', 'capacity'})
-# In a change, the number of findings that it corrects; without this key, it is 1.
-ALLOCATIONS = 'allocations'
-# The prefix of all columns of a table that are read in addition to columns with names.
-_STORED = 'stored_'
-# The rows that a driver receives together.
-_FETCHED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +67,11 @@ class Audited:
     """The database that the checks read.
 
     :ivar conn: a connection from `engine.snapshot()`, so that all findings are about one state
-    :ivar row_limit: the maximum number of rows of each finding
     :ivar incomplete_project: the option `[placement] incomplete_consumer_project_id`
     :ivar servers: the servers of Nova, keyed by the digits of the UUID (see `names.digits_of`)
     """
 
     conn: sa.Connection
-    row_limit: int
     incomplete_project: str
     servers: Mapping[str, Row] = field(default_factory=dict)
 
@@ -92,9 +85,9 @@ class Audited:
             counted = sa.select(sa.func.count()).select_from(select.order_by(None).subquery())
             found = self.conn.execute(counted).scalar_one()
             count += found
-            limit = min(found, self.row_limit - len(rows))
+            limit = min(found, ROW_LIMIT - len(rows))
             if limit > 0:
-                rows.extend(map(readable, mappings(self.conn, select.limit(limit))))
+                rows += map(_readable, self.conn.execute(select.limit(limit)).mappings())
         return Found(count, tuple(rows))
 
     def scalars(self, select: sa.Select[Any]) -> Iterator[Any]:
@@ -102,33 +95,42 @@ class Audited:
         return iter(self.conn.scalars(select, execution_options={'yield_per': _FETCHED}))
 
 
-def mappings(conn: sa.Connection, select: sa.Select[Any]) -> list[dict[str, Any]]:
-    """Execute a select and return its rows as dictionaries."""
-    return [dict(row) for row in conn.execute(select).mappings()]
+def described(table: sa.Table, *first: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Return a select of all rows of a table, with the names of what they refer to.
+
+    :param first: the columns before the names
+    """
+    columns = [*first]
+    if table in _CONSUMER_UUIDS:
+        columns.append(_CONSUMER_UUIDS[table].label('consumer_uuid'))
+    source: sa.FromClause = table
+    for key, names in _REFERENCES.items():
+        if key in table.c:
+            other = names[0].element.table
+            source = source.outerjoin(other, other.c.id == table.c[key])
+            id_ = table.c[key].label(key.replace('resource_provider', 'provider'))
+            columns += [*names, id_]
+    return sa.select(*columns).select_from(source).order_by(*table.primary_key.columns)
 
 
-def readable(row: dict[str, Any]) -> Row:
-    """Return a row with either the names or the id of each row that it refers to."""
-    for number in _NUMBERS & row.keys():
-        row[number] = int(row[number])
-    for names, id_ in _NAMES_AND_IDS:
-        if id_ not in row:
-            continue
-        if row.get(names[0]) is None and row[id_] is not None:
-            for name in names:
-                row.pop(name, None)
-        else:
-            del row[id_]
-    return row
+def _readable(row: Mapping[Any, Any]) -> Row:
+    """Return a row with numbers as integers, and with either the names or the id of another row.
 
-
-def provider_columns(id_: sa.ColumnElement[Any]) -> tuple[sa.ColumnElement[Any], ...]:
-    """Return the columns of a provider for a select with an outer join to the providers."""
-    return (
-        _PROVIDERS.c.name.label('provider'),
-        _PROVIDERS.c.uuid.label('provider_uuid'),
-        id_.label('provider_id'),
-    )
+    A row contains the id of another row only if that row does not exist. The database returns sums
+    as decimal numbers, and the capacity with decimal places.
+    """
+    result = {
+        key: int(value) if isinstance(value, float | decimal.Decimal) else value
+        for key, value in row.items()
+    }
+    for id_ in [key for key in row if key.endswith('_id')]:
+        name = id_.removesuffix('_id')
+        # The UUID is never NULL in a row that exists.
+        names = [key for key in (f'{name}_uuid', name) if key in row]
+        is_missing = row[id_] is not None and all(row[key] is None for key in names)
+        for key in names if is_missing else [id_]:
+            del result[key]
+    return result
 
 
 # Corrections ----------------------------------------------------------------------
@@ -141,56 +143,87 @@ class Batch(NamedTuple):
     :ivar conf: the configuration, with the project and the user of incomplete consumers
     """
 
-    keys: Sequence[Any]
+    keys: Sequence[Sequence[Any]]
     conf: cfg.ConfigOpts
 
 
-# How the findings in a table are corrected: a select of the keys of the findings, which are the
-# values of the only column or rows, and a function that repeats the check of a batch, corrects the
-# findings, and returns the changes.
+# How findings are corrected: a select of the keys of the findings, and a function that repeats the
+# check of a batch, corrects the findings, and returns the changes.
 Fix = tuple[sa.Select[Any], Callable[[Batch, sa.Connection], list[Row]]]
+# The new values of columns; None deletes the rows.
+Values = Mapping[str, sa.ColumnElement[Any]] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """How the findings of a code are corrected.
+def rewrites(found: Mapping[sa.Table, sa.Select[Any]], values: Values = None) -> list[Fix]:
+    """Return how the rows of tables are corrected.
 
-    :ivar order: smaller numbers are corrected first, because they can make larger ones necessary
-    :ivar text: what the option does with each finding, for the guide
-    :ivar fixes: one for each table with findings
-    :ivar option: the option of the command that requests the correction
+    :param found: for each table, a select of the findings with the names that identify them
     """
-
-    order: int
-    text: str
-    fixes: Sequence[Fix]
-    option: str = FIX
-
-    def make(self, code: str, conf: cfg.ConfigOpts, report: Progress) -> list[Row]:
-        """Correct the findings, `BATCH` of them in a transaction, and return the changes.
-
-        If a concurrent request makes a correction impossible, for example because it moves a
-        provider, the next round corrects the finding. The rounds end when nothing is found, or the
-        same as before.
-        """
-        changes: list[Row] = []
-        for select, work in self.fixes:
-            before: Sequence[Any] = ()
-            while (keys := _keys(select)) and keys != before:
-                before = keys
-                with report(f'Correcting {code}', len(keys)) as advance:
-                    for start in range(0, len(keys), BATCH):
-                        batch = Batch(keys[start : start + BATCH], conf)
-                        changes += engine.write(functools.partial(work, batch))
-                        advance(len(batch.keys))
-        return changes
+    return [
+        (
+            select.with_only_columns(*table.primary_key.columns),
+            functools.partial(rewrite, table, select, values),
+        )
+        for table, select in found.items()
+    ]
 
 
-def _keys(select: sa.Select[Any]) -> Sequence[Any]:
-    with engine.snapshot() as conn:
-        trees.permit_any_depth(conn)
-        rows = conn.execute(select).all()
-    return rows if len(select.selected_columns) > 1 else [row[0] for row in rows]
+def rewrite(
+    table: sa.Table, found: sa.Select[Any], values: Values, batch: Batch, conn: sa.Connection
+) -> list[Row]:
+    """Lock rows of a table, change or delete those that are still findings; return the changes.
+
+    :param found: a select of the findings with the names that identify them
+    :raises exception.ConcurrentChange: a concurrent transaction changed or deleted one of the rows
+    """
+    _lock(conn, table, batch.keys)
+    stored = [column.label(f'stored_{column.name}') for column in table.columns]
+    new = [value.label(f'new_{name}') for name, value in (values or {}).items()]
+    select = found.add_columns(*stored, *new).where(_have_keys(table, batch.keys))
+    changes, keys = [], []
+    for row in conn.execute(select).mappings():
+        names = {name: row[name] for name in found.selected_columns.keys()}  # noqa: SIM118
+        before = {name: row[f'stored_{name}'] for name in values or table.columns.keys()}
+        after = {name: row[f'new_{name}'] for name in values} if values else None
+        changes.append(change(_readable(names), as_stored(before), after))
+        keys.append([row[f'stored_{column.name}'] for column in table.primary_key])
+    if keys:
+        write = sa.update(table).values(dict(values)) if values else sa.delete(table)
+        if conn.execute(write.where(_have_keys(table, keys))).rowcount != len(keys):
+            raise exception.ConcurrentChange('A row of the database')
+    return changes
+
+
+def _lock(conn: sa.Connection, table: sa.Table, keys: Sequence[Sequence[Any]]) -> None:
+    """Lock what each request locks that changes such rows of a provider or a consumer."""
+    uuid = _CONSUMER_UUIDS.get(table)
+    if table is _PROVIDERS:
+        lock_providers(conn, [id_ for (id_,) in keys])
+    elif uuid is not None:
+        uuids = conn.scalars(sa.select(uuid).where(_have_keys(table, keys)).distinct())
+        conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(uuids)}).all()
+
+
+def lock_providers(conn: sa.Connection, ids: Collection[int]) -> Collection[Any]:
+    """Lock providers and their present roots, in the order of the UUIDs.
+
+    :returns: their rows, see `provider_rows.lock_rows`
+    """
+    among = _PROVIDERS.c.id.in_(expressions.id_list(ids))
+    roots = conn.scalars(sa.select(_PROVIDERS.c.root_provider_id).where(among))
+    every = expressions.id_list({*ids, *roots} - {None})
+    uuids = conn.scalars(sa.select(_PROVIDERS.c.uuid).where(_PROVIDERS.c.id.in_(every)))
+    return provider_rows.lock_rows(conn, uuids.all())
+
+
+def _have_keys(table: sa.Table, keys: Iterable[Sequence[Any]]) -> sa.ColumnElement[bool]:
+    """Return whether a row of a table has one of these primary keys."""
+    first, *others = table.primary_key.columns
+    # The database finds the rows by the first column.
+    among = first.in_(expressions.id_list({key[0] for key in keys}))
+    if not others:
+        return among
+    return sa.and_(among, sa.tuple_(first, *others).in_([tuple(key) for key in keys]))
 
 
 def change(identity: Row, before: Row | None, after: Row | None) -> Row:
@@ -216,88 +249,42 @@ def as_stored(row: Mapping[Any, Any]) -> Row:
     }
 
 
-def require(conn: sa.Connection, write: sa.Update | sa.Delete, count: int) -> None:
-    """Execute a statement that writes `count` rows.
-
-    :raises exception.ConcurrentChange: a concurrent transaction changed or deleted one of the rows
-    """
-    if conn.execute(write).rowcount != count:
-        raise exception.ConcurrentChange('A row of the database')
-
-
-def delete(
-    conn: sa.Connection, table: sa.Table, names: sa.Select[Any], *which: sa.ColumnElement[bool]
-) -> list[Row]:
-    """Delete rows of a table, and return the changes.
-
-    :param names: selects the names that identify each row of the table
-    :param which: the conditions of the rows
-    :raises exception.ConcurrentChange: a concurrent transaction changed or deleted one of the rows
-    """
-    stored = [column.label(f'{_STORED}{column.name}') for column in table.columns]
-    changes = []
-    for row in mappings(conn, names.add_columns(*stored).where(*which)):
-        before = {column.name: row.pop(f'{_STORED}{column.name}') for column in table.columns}
-        changes.append(change(readable(row), as_stored(before), None))
-    require(conn, sa.delete(table).where(*which), len(changes))
-    return changes
-
-
-def have_keys(table: sa.Table, keys: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """Return whether a row of a table has one of these ids, or of these primary keys."""
-    columns: list[sa.Column[Any]] = [*table.primary_key.columns]
-    if len(columns) == 1:
-        return columns[0].in_(expressions.id_list(keys))
-    # The database finds the rows by the first column.
-    first = columns[0].in_(expressions.id_list({key[0] for key in keys}))
-    return sa.and_(first, sa.tuple_(*columns).in_([tuple(key) for key in keys]))
-
-
 # Kinds of findings ----------------------------------------------------------------
 
 Check = Callable[[Audited], Found]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Code:
-    """A kind of finding; `finding` has the parameters."""
+    """A kind of finding. It is the decorator of the check that finds it.
+
+    :ivar meaning: what the check finds
+    :ivar severity: `ERROR`, or `NOTICE` if the data is legal
+    :ivar fixes: how each table with findings is corrected; empty if only the operator can do that
+    :ivar action: what this does with each finding, for the guide
+    :ivar order: smaller numbers are corrected first, because they can make larger ones necessary
+    :ivar command: what the operator can execute next; `{key}` is a value of the first row
+    :ivar option: `SERVERS` if the check needs this option; otherwise, the option that requests the
+        correction
+    """
 
     name: str
     meaning: str
-    severity: str
-    read: Check
-    correction: Correction | None
-    command: str
-    needs_servers: bool
+    severity: str = ERROR
+    fixes: Sequence[Fix] = ()
+    action: str = ''
+    order: int = 0
+    command: str = ''
+    option: str = FIX
+
+    def __call__(self, check: Check) -> Check:
+        """Add the check to the audit."""
+        CODES[self] = check
+        return check
 
 
-# All kinds of findings, in the order of the report.
-CODES: list[Code] = []
-
-
-def finding(
-    code: str,
-    text: str,
-    severity: str = ERROR,
-    *,
-    correction: Correction | None = None,
-    command: str = '',
-    needs_servers: bool = False,
-) -> Callable[[Check], Check]:
-    """Return a decorator that adds a check to the audit.
-
-    :param text: what the check finds
-    :param severity: `ERROR`, or `NOTICE` if the data is legal
-    :param correction: what `--fix` does; None if only the operator can correct the data
-    :param command: what the operator can execute next; `{key}` is a value of the first row
-    :param needs_servers: whether the check needs the list of the servers of Nova
-    """
-
-    def add(read: Check) -> Check:
-        CODES.append(Code(code, text, severity, read, correction, command, needs_servers))
-        return read
-
-    return add
+# All kinds of findings with their checks, in the order of the report.
+CODES: dict[Code, Check] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,18 @@
-"""Checks of the links between providers, and of generations.
+"""The provider trees, as they follow from the parents, and checks of the links and of generations.
 
 A correction of links locks the providers that it changes, their parents, and their present and
 future roots, as every request does that changes the structure of a tree. It then repeats the check.
 """
 
-from collections.abc import Collection, Iterable
-import functools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement import exception
-from placement.admin.audit import consumers, model, trees
-from placement.claims import statements
+from placement.admin.audit import consumers, model
 from placement.db import expressions
 from placement.db.sqlalchemy import models
-from placement.objects import generation, provider_rows
+from placement.objects import generation
 
 _PROVIDERS = models.resource_providers
 _ID = _PROVIDERS.c.id
@@ -24,132 +21,150 @@ _ROOT_ID = _PROVIDERS.c.root_provider_id
 _PARENT = _PROVIDERS.alias('parent')
 _ROOT = _PROVIDERS.alias('root')
 _TRUE_ROOT = _PROVIDERS.alias('true_root')
-_WITHOUT_PARENT = sa.and_(_PARENT_ID.is_not(None), _PARENT.c.id.is_(None))
+# A server limits the number of levels of a recursive statement. MariaDB silently truncates the
+# result at the limit.
+_DEEPEST = {True: 'max_recursive_iterations', False: 'cte_max_recursion_depth'}
+_NAMED = sa.select(*model.PROVIDER).order_by(_ID)
+_WITH_PARENT = _NAMED.outerjoin(_PARENT, _PARENT.c.id == _PARENT_ID)
+_WITHOUT_PARENT = _WITH_PARENT.where(_PARENT_ID.is_not(None), _PARENT.c.id.is_(None))
 
 
-def _with_parents(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    return sa.select(*columns).outerjoin(_PARENT, _PARENT.c.id == _PARENT_ID).order_by(_ID)
+def permit_any_depth(conn: sa.Connection) -> None:
+    """Set the session variable of the server that statements with `TREE` need."""
+    if conn.dialect.name == 'mysql':
+        variable = _DEEPEST[bool(getattr(conn.dialect, 'is_mariadb', False))]
+        conn.exec_driver_sql(f'SET SESSION {variable} = 4294967295')
 
 
-def _among(ids: Iterable[int]) -> sa.ColumnElement[bool]:
-    return _ID.in_(expressions.id_list(ids))
-
-
-def _lock(conn: sa.Connection, ids: Collection[int | None]) -> Collection[Any]:
-    """Lock the providers with these ids, in the order of their UUIDs, and return their rows."""
-    uuids = conn.scalars(
-        sa.select(_PROVIDERS.c.uuid).where(_among(i for i in ids if i is not None))
+def _tree() -> sa.CTE:
+    topmost = _WITH_PARENT.with_only_columns(
+        _ID, _ID.label('root_id'), sa.literal_column('0').label('depth')
     )
-    return provider_rows.lock_rows(conn, set(uuids))
+    tree = topmost.where(_PARENT.c.id.is_(None)).order_by(None).cte('tree', recursive=True)
+    below = sa.select(_ID, tree.c.root_id, tree.c.depth + 1)
+    return tree.union_all(below.join_from(tree, _PROVIDERS, tree.c.id == _PARENT_ID))
 
 
-def _change(row: Any, after: dict[str, int | None]) -> model.Row:
-    identity = {'provider': row.name, 'provider_uuid': row.uuid}
-    return model.change(identity, {name: getattr(row, name) for name in after}, after)
+# The providers with `id`, `root_id` (the topmost ancestor) and `depth` (0 for this one). A provider
+# whose parent does not exist is the topmost one. Those in and below a cycle are omitted.
+TREE = _tree()
+# The id, the parent, and the root of each provider with a wrong root, and its topmost ancestor,
+# parents before their children. The correction of a missing parent sets the root of the provider.
+WRONG_ROOTS = (
+    sa.select(_ID, _PARENT_ID, _ROOT_ID, TREE.c.root_id)
+    .join_from(TREE, _PROVIDERS, TREE.c.id == _ID)
+    .where(
+        _ROOT_ID.is_distinct_from(TREE.c.root_id),
+        sa.or_(TREE.c.depth > 0, _PARENT_ID.is_(None)),
+    )
+    .order_by(TREE.c.depth, _ID)
+)
+
+
+def cyclic(parents: Mapping[int, int]) -> set[int]:
+    """Return the ids of the providers that are their own ancestors.
+
+    :param parents: the id of the parent of each provider that has one
+    """
+    cycles = set(parents)
+    while True:
+        # Without the topmost and the lowest level of what is not a cycle.
+        inner = {id_ for id_ in cycles if parents[id_] in cycles}
+        inner &= {parents[id_] for id_ in inner}
+        if inner == cycles:
+            return cycles
+        cycles = inner
+
+
+def root_corrections(
+    wrong: Iterable[Any], current: Mapping[int, tuple[int | None, int | None]]
+) -> dict[int, int]:
+    """Return the roots to set, keyed by provider id, after the rows of the providers were locked.
+
+    A root is corrected only if the provider has not changed, and its parent has the expected root,
+    possibly after its own correction.
+
+    :param wrong: rows of `WRONG_ROOTS` before the locks, parents before their children
+    :param current: the parent and root of each locked provider, keyed by provider id
+    """
+    after = {id_: root_id for id_, (_, root_id) in current.items()}
+    roots: dict[int, int] = {}
+    for id_, parent_id, root_id, true_root_id in wrong:
+        root_of_parent = true_root_id if parent_id is None else after.get(parent_id)
+        if current.get(id_) == (parent_id, root_id) and root_of_parent == true_root_id:
+            roots[id_] = after[id_] = true_root_id
+    return roots
 
 
 def _set_roots(batch: model.Batch, conn: sa.Connection) -> list[model.Row]:
     wrong = batch.keys
-    locked = _lock(conn, {id_ for one in wrong for id_ in one})
-    roots = trees.root_corrections(wrong, {row.id: (row.parent_id, row.root_id) for row in locked})
+    locked = model.lock_providers(conn, {id_ for one in wrong for id_ in one} - {None})
+    roots = root_corrections(wrong, {row.id: (row.parent_id, row.root_id) for row in locked})
     if not roots:
         return []
-    before = conn.execute(sa.select(_PROVIDERS).where(_among(roots)).order_by(_ID)).all()
-    update = sa.update(_PROVIDERS).where(_among(roots))
-    model.require(conn, update.values(root_provider_id=sa.case(roots, value=_ID)), len(roots))
     # The decision depends on the parents. A Galera cluster must detect that a concurrent
     # transaction on another node moves one of them.
-    parents = {row.parent_provider_id for row in before} - roots.keys() - {None}
-    if generation.touch(conn, _PROVIDERS, parents) != len(parents):
-        raise exception.ConcurrentChange('The parent of a resource provider')
-    return [_change(row, {'root_provider_id': roots[row.id]}) for row in before]
+    parents = {row.parent_id for row in locked if row.id in roots}
+    generation.touch(conn, _PROVIDERS, parents - roots.keys() - {None})
+    batch = model.Batch([(id_,) for id_ in roots], batch.conf)
+    new = {'root_provider_id': sa.case(roots, value=_ID)}
+    return model.rewrite(_PROVIDERS, _NAMED, new, batch, conn)
 
 
-@model.finding(
-    model.ROOT_MISSING,
+@model.Code(
+    'root-missing',
     'providers without a root, or with the wrong root',
-    correction=model.Correction(2, 'sets the root', [(trees.WRONG_ROOTS, _set_roots)]),
+    fixes=[(WRONG_ROOTS, _set_roots)],
+    action='sets the root',
+    order=2,
 )
 def root_missing(audited: model.Audited) -> model.Found:
     return audited.rows(
-        trees.WRONG_ROOTS.with_only_columns(
-            *model.provider_columns(_ID),
+        WRONG_ROOTS.with_only_columns(
+            *model.PROVIDER,
             _ROOT.c.uuid.label('root_provider_uuid'),
             _ROOT_ID,
             _TRUE_ROOT.c.uuid.label('true_root_provider_uuid'),
         )
         .outerjoin(_ROOT, _ROOT.c.id == _ROOT_ID)
-        .join(_TRUE_ROOT, _TRUE_ROOT.c.id == trees.TREE.c.root_id)
+        .join(_TRUE_ROOT, _TRUE_ROOT.c.id == TREE.c.root_id)
     )
 
 
-def _make_roots(batch: model.Batch, conn: sa.Connection) -> list[model.Row]:
-    """Make the providers whose parent does not exist roots."""
-    ids = batch.keys
-    _lock(conn, {*ids, *conn.scalars(sa.select(_ROOT_ID).where(_among(ids)))})
-    found = conn.execute(_with_parents(*_PROVIDERS.c).where(_among(ids), _WITHOUT_PARENT)).all()
-    update = sa.update(_PROVIDERS).where(_among(row.id for row in found))
-    model.require(conn, update.values(parent_provider_id=None, root_provider_id=_ID), len(found))
-    return [_change(row, {'parent_provider_id': None, 'root_provider_id': row.id}) for row in found]
-
-
-@model.finding(
-    model.PARENT_MISSING,
+@model.Code(
+    'parent-missing',
     'providers whose parent does not exist',
-    correction=model.Correction(
-        1, 'makes the provider a root', [(_with_parents(_ID).where(_WITHOUT_PARENT), _make_roots)]
+    fixes=model.rewrites(
+        {_PROVIDERS: _WITHOUT_PARENT}, {_PARENT_ID.name: sa.null(), _ROOT_ID.name: _ID}
     ),
+    action='makes the provider a root',
+    order=1,
 )
 def parent_missing(audited: model.Audited) -> model.Found:
-    select = _with_parents(*model.provider_columns(_ID), _PARENT_ID)
-    return audited.rows(select.where(_WITHOUT_PARENT))
+    return audited.rows(_WITHOUT_PARENT.add_columns(_PARENT_ID))
 
 
-@model.finding(model.PARENT_CYCLE, 'providers that are their own ancestors')
+@model.Code('parent-cycle', 'providers that are their own ancestors')
 def parent_cycle(audited: model.Audited) -> model.Found:
     links = sa.select(_ID, _PARENT_ID).where(_PARENT_ID.is_not(None))
-    cyclic = trees.cyclic(dict(map(tuple, audited.conn.execute(links))))
-    if not cyclic:
-        return model.Found()
-    parent = _PARENT.c.uuid.label('parent_provider_uuid')
-    return audited.rows(_with_parents(*model.provider_columns(_ID), parent).where(_among(cyclic)))
+    found = cyclic(dict(map(tuple, audited.conn.execute(links))))
+    rows = _WITH_PARENT.add_columns(_PARENT.c.uuid.label('parent_provider_uuid'))
+    return audited.rows(rows.where(_ID.in_(expressions.id_list(found))))
 
 
 # For each table: the rows without a generation, with names.
-_WITHOUT_GENERATION: dict[sa.Table, sa.Select[Any]] = {
+_WITHOUT_GENERATION = {
     table: names.where(table.c.generation.is_(None))
-    for table, names in (
-        (_PROVIDERS, sa.select(*model.provider_columns(_ID)).order_by(_ID)),
-        (models.consumers, consumers.WITH_OWNERS),
-    )
+    for table, names in ((_PROVIDERS, _NAMED), (models.consumers, consumers.CONSUMER))
 }
 
 
-def _set_generations(table: sa.Table, batch: model.Batch, conn: sa.Connection) -> list[model.Row]:
-    """Set the generations that are still missing, after the rows are locked."""
-    if table is _PROVIDERS:
-        locked = provider_rows.lock_rows(conn, batch.keys)
-    else:
-        locked = conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(batch.keys)}).all()
-    among = table.c.id.in_([row.id for row in locked])
-    found = model.mappings(conn, _WITHOUT_GENERATION[table].where(among))
-    update = sa.update(table).where(among, table.c.generation.is_(None))
-    model.require(conn, update.values(generation=0), len(found))
-    none, zero = {'generation': None}, {'generation': 0}
-    return [model.change(model.readable(row), none, zero) for row in found]
-
-
-@model.finding(
+@model.Code(
     'null-generation',
     'providers and consumers without a generation',
-    correction=model.Correction(
-        6,
-        'sets the generation to 0',
-        [
-            (rows.with_only_columns(table.c.uuid), functools.partial(_set_generations, table))
-            for table, rows in _WITHOUT_GENERATION.items()
-        ],
-    ),
+    fixes=model.rewrites(_WITHOUT_GENERATION, {'generation': sa.literal(0)}),
+    action='sets the generation to 0',
+    order=6,
 )
 def null_generation(audited: model.Audited) -> model.Found:
     return audited.rows(*_WITHOUT_GENERATION.values())

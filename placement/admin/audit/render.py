@@ -1,6 +1,6 @@
 """The report, as a text or as a JSON document."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 from typing import Any
@@ -9,18 +9,13 @@ from placement.admin import tables
 from placement.admin.audit import model
 from placement.admin.names import Names
 
-NOTHING = 'The audit found nothing.'
-
 _COMMAND = 'placement-manage audit'
 _NUMBERS = frozenset({'Count', 'Fixed', 'Used', 'Capacity', 'Total'})
 # Values with the same title share a column, so that two UUIDs need less width.
 _TITLES = {
-    'project': 'Project and user',
-    'user': 'Project and user',
-    'root': 'Root and true root',
-    'true_root': 'Root and true root',
-    'first_tree': 'First and last tree',
-    'last_tree': 'First and last tree',
+    **dict.fromkeys(('project', 'user'), 'Project and user'),
+    **dict.fromkeys(('root', 'true_root'), 'Root and true root'),
+    **dict.fromkeys(('first_tree', 'last_tree'), 'First and last tree'),
     'resource_class': 'Class',
 }
 
@@ -34,10 +29,13 @@ def report(findings: Iterable[model.Finding], known: Names | None = None) -> str
     """Return the verdict, the findings with their rows, errors first, and the next commands."""
     ordered = sorted(findings, key=lambda one: one.severity != model.ERROR)
     if not ordered:
-        return NOTHING
-    parts = [_verdict(ordered), _codes(ordered)]
+        return 'The audit found nothing.'
+    meanings = {code.name: code.meaning for code in model.CODES}
+    codes = [(one.code, one.severity, one.count, one.fixed, meanings[one.code]) for one in ordered]
+    titles = ('Code', 'Severity', 'Count', 'Fixed', 'Meaning')
+    parts = [_verdict(ordered), tables.table(titles, codes, _NUMBERS)]
     for finding in ordered:
-        parts += _details(finding, known or Names())
+        parts += _details(finding, (known or Names()).in_values(finding.rows))
     if commands := list(dict.fromkeys(_commands(ordered))):
         parts.append('\n    '.join(('Next:', *commands)))
     return '\n\n'.join(parts)
@@ -64,18 +62,11 @@ def _counted(numbers: Iterable[tuple[str, int]]) -> str:
     )
 
 
-def _codes(findings: Sequence[model.Finding]) -> str:
-    meanings = {code.name: code.meaning for code in model.CODES}
-    rows = [(one.code, one.severity, one.count, one.fixed, meanings[one.code]) for one in findings]
-    return tables.table(('Code', 'Severity', 'Count', 'Fixed', 'Meaning'), rows, _NUMBERS)
-
-
-def _details(finding: model.Finding, known: Names) -> Iterator[str]:
-    rows = known.in_values(finding.rows)
-    changed = [row for row in rows if model.is_change(row)]
-    left = [row for row in rows if not model.is_change(row)]
+def _details(finding: model.Finding, rows: Sequence[model.Row]) -> Iterator[str]:
+    changed = [_change_cells(row) for row in rows if model.is_change(row)]
+    left = [_cells(row) for row in rows if not model.is_change(row)]
     if changed:
-        yield f'{finding.code}, changed rows:\n{_changes(changed)}'
+        yield f'{finding.code}, changed rows:\n{_table(changed)}'
     if left:
         more = f'\nThe table shows {len(left)} of {finding.left} findings.'
         yield f'{finding.code}:\n{_table(left)}{more if len(left) < finding.left else ""}'
@@ -88,53 +79,40 @@ def _commands(findings: Iterable[model.Finding]) -> Iterator[str]:
         code, rows = codes[finding.code], [row for row in finding.rows if not model.is_change(row)]
         if not finding.left:
             continue
-        if code.correction:
-            option = code.correction.option
-            yield f'{_COMMAND} {option if option == model.FIX else f"{option} --only {code.name}"}'
+        if code.fixes:
+            only = '' if code.option == model.FIX else f' --only {code.name}'
+            yield f'{_COMMAND} {code.option}{only}'
         elif code.command and rows:
             # A row without the UUID of a provider belongs to a provider that does not exist.
             with contextlib.suppress(KeyError):
                 yield code.command.format_map(rows[0])
 
 
-def _changes(rows: Iterable[model.Row]) -> str:
-    cells = [
-        (
-            _values({key: row[key] for key in row if key not in {'before', 'after'}}),
-            _values(row['before']),
-            _values(row['after']),
-        )
-        for row in rows
-    ]
-    return tables.table(('Row', 'Before', 'After'), cells)
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    titles = list(dict.fromkeys(title for row in rows for title in row))
+    cells = [[row.get(title, '-') for title in titles] for row in rows]
+    return tables.table(titles, cells, _NUMBERS)
+
+
+def _cells(row: model.Row) -> dict[str, str]:
+    """Return a cell for each name; the name and the UUID of a row share a cell."""
+    cells: dict[str, str] = {}
+    for key, value in row.items():
+        name = key.removesuffix('_uuid').removesuffix('_id').removesuffix('_provider')
+        title = _TITLES.get(name, name.replace('_', ' ').capitalize())
+        text = f'id {_text(value)}' if key.endswith('_id') else _text(value)
+        cells[title] = f'{cells[title]} {text}' if title in cells else text
+    return cells
+
+
+def _change_cells(row: model.Row) -> dict[str, str]:
+    identity = {key: row[key] for key in row if key not in {'before', 'after'}}
+    values = {'Row': identity, 'Before': row['before'], 'After': row['after']}
+    return {title: _values(one) for title, one in values.items()}
 
 
 def _values(row: model.Row | None) -> str:
     return '-' if row is None else ', '.join(f'{key}: {_text(row[key])}' for key in row)
-
-
-def _table(rows: Iterable[model.Row]) -> str:
-    """Return a table with a column for each name; the name and the UUID of a row share a column."""
-    cells: list[dict[str, str]] = []
-    for row in rows:
-        cells.append({})
-        for key, value in row.items():
-            title, text = _cell(key, value)
-            before = cells[-1].get(title)
-            cells[-1][title] = text if before is None else f'{before} {text}'
-    titles = list(dict.fromkeys(title for row in cells for title in row))
-    return tables.table(
-        titles, [[row.get(title, '-') for title in titles] for row in cells], _NUMBERS
-    )
-
-
-def _cell(key: str, value: Any) -> tuple[str, str]:
-    """Return the title of the column and the text for a value of a row."""
-    text = _text(value)
-    if key.endswith('_id'):
-        text = f'id {text}'
-    name = key.removesuffix('_uuid').removesuffix('_id').removesuffix('_provider')
-    return _TITLES.get(name, name.replace('_', ' ').capitalize()), text
 
 
 def _text(value: Any) -> str:

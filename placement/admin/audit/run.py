@@ -1,18 +1,22 @@
 """Run the audit: correct findings as the options demand, and read all findings."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+import functools
+from typing import Any
 
 from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement.admin import progress
-from placement.admin.audit import consumers, model, texts, trees
+from placement.admin.audit import consumers, model, providers
 from placement.admin.failure import CannotProceedError
 from placement.conf.opts import INCOMPLETE_CONSUMER_ID
 from placement.db import engine
 
-ROW_LIMIT = 100
+# The findings that one transaction corrects. It writes at most twice as many rows, because a
+# correction can also touch the parent of a provider.
+BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +39,27 @@ class Options:
 
         :raises CannotProceedError: a code does not exist, or it does not go with another option
         """
-        codes = _select(self.only)
-        with_servers = [code.name for code in codes if code.needs_servers]
-        if self.purge and texts.UNUSED not in {code.name for code in codes}:
-            raise CannotProceedError(
-                f'--purge deletes the rows of the code {texts.UNUSED}, but --only does not name it.'
-            )
-        if self.servers is not None and not with_servers:
-            needing = ' and '.join(code.name for code in model.CODES if code.needs_servers)
-            raise CannotProceedError(
-                f'--servers is for the codes {needing}, but --only names neither.'
-            )
-        if self.servers is None and self.only is not None and with_servers:
-            raise CannotProceedError(f'The code {with_servers[0]} needs --servers.')
-        return [code for code in codes if self.servers is not None or not code.needs_servers]
-
-
-def _select(only: Collection[str] | None) -> list[model.Code]:
-    names = [code.name for code in model.CODES]
-    if unknown := sorted(set(only or ()) - set(names)):
-        listed = ', '.join(f"'{name}'" for name in unknown)
-        raise CannotProceedError(f'Unknown code {listed}; the codes are {", ".join(names)}.')
-    return [code for code in model.CODES if only is None or code.name in only]
+        has_servers = self.servers is not None
+        names = [code.name for code in model.CODES]
+        only = self.only
+        if only is None:
+            only = [one.name for one in model.CODES if has_servers or one.option != model.SERVERS]
+        if unknown := sorted(set(only) - set(names)):
+            listed = ', '.join(f"'{name}'" for name in unknown)
+            raise CannotProceedError(f'Unknown code {listed}; the codes are {", ".join(names)}.')
+        for option, is_given in ((model.PURGE, self.purge), (model.SERVERS, has_servers)):
+            own = [code.name for code in model.CODES if code.option == option]
+            named = [name for name in own if name in only]
+            if is_given and not named:
+                raise CannotProceedError(f'With {option}, --only must name {" or ".join(own)}.')
+            if named and not has_servers and option == model.SERVERS:
+                raise CannotProceedError(f'The code {named[0]} needs --servers.')
+        return [code for code in model.CODES if code.name in only]
 
 
 def findings(
     conn: sa.Connection,
     only: Collection[str] | None = None,
-    row_limit: int = ROW_LIMIT,
-    *,
     incomplete_project: str = INCOMPLETE_CONSUMER_ID,
     report: progress.Progress = progress.silent,
 ) -> tuple[model.Finding, ...]:
@@ -74,13 +70,11 @@ def findings(
     :param conn: a connection from `engine.snapshot()`, so that all findings are about
         the same state
     :param only: the codes to check; None checks all codes that do not need the servers of Nova
-    :param row_limit: the maximum number of rows of each finding
     :param incomplete_project: the option `[placement] incomplete_consumer_project_id`
     :param report: receives the progress
     :raises CannotProceedError: a code in `only` does not exist
     """
-    audited = model.Audited(conn, row_limit, incomplete_project)
-    return _assembled(_read(Options(only).codes(), audited, report), {})
+    return _read(Options(only).codes(), model.Audited(conn, incomplete_project), report, {})
 
 
 def run(
@@ -94,44 +88,60 @@ def run(
     codes = options.codes()
     servers = {} if options.servers is None else consumers.read_servers(options.servers)
     requested = {model.FIX: options.fix, model.PURGE: options.purge}
-    steps = {
-        one.correction.order: (one.name, one.correction)
-        for one in codes
-        if one.correction and requested[one.correction.option]
-    }
-    changes = {name: one.make(name, conf, report) for _, (name, one) in sorted(steps.items())}
+    steps = [code for code in codes if code.fixes and requested[code.option]]
+    steps.sort(key=lambda code: code.order)
+    changes = {code: _correct(code, conf, report) for code in steps}
     with engine.snapshot() as conn:
         project = conf.placement.incomplete_consumer_project_id
-        found = _read(codes, model.Audited(conn, ROW_LIMIT, project, servers), report)
-    return _assembled(found, changes)
+        return _read(codes, model.Audited(conn, project, servers), report, changes)
+
+
+def _correct(code: model.Code, conf: cfg.ConfigOpts, report: progress.Progress) -> list[model.Row]:
+    """Correct the findings of a code, `BATCH` of them in a transaction, and return the changes.
+
+    If a concurrent request makes a correction impossible, for example because it moves a provider,
+    the next round corrects the finding. The rounds end when nothing is found, or the same as
+    before.
+    """
+    changes: list[model.Row] = []
+    for select, work in code.fixes:
+        before: Sequence[Any] = ()
+        while (keys := _keys(select)) and keys != before:
+            before = keys
+            with report(f'Correcting {code.name}', len(keys)) as advance:
+                for start in range(0, len(keys), BATCH):
+                    batch = model.Batch(keys[start : start + BATCH], conf)
+                    changes += engine.write(functools.partial(work, batch))
+                    advance(len(batch.keys))
+    return changes
+
+
+def _keys(select: sa.Select[Any]) -> Sequence[Any]:
+    with engine.snapshot() as conn:
+        providers.permit_any_depth(conn)
+        return conn.execute(select).all()
 
 
 def _read(
-    codes: Collection[model.Code], audited: model.Audited, report: progress.Progress
-) -> dict[str, model.Found]:
-    found: dict[str, model.Found] = {}
-    trees.permit_any_depth(audited.conn)
-    with report('Auditing', len(codes)) as advance:
-        for code in codes:
-            found[code.name] = code.read(audited)
-            advance(1)
-    return found
-
-
-def _assembled(
-    found: Mapping[str, model.Found], changes: Mapping[str, list[model.Row]]
+    codes: Collection[model.Code],
+    audited: model.Audited,
+    report: progress.Progress,
+    changes: Mapping[model.Code, list[model.Row]],
 ) -> tuple[model.Finding, ...]:
-    """Return the findings in the order of the report, without codes that have no finding.
+    """Return the findings of the codes, without codes that have no finding.
 
-    :param found: the findings that exist after the changes, keyed by code
+    :param changes: what was corrected before
     """
     result = []
-    for code in model.CODES:
-        left, own = found.get(code.name, model.Found()), changes.get(code.name, [])
-        fixed = sum(change.get(model.ALLOCATIONS, 1) for change in own)
-        if left.count + fixed:
-            rows = (*own, *left.rows)
-            result.append(model.Finding(code.name, code.severity, left.count + fixed, fixed, rows))
+    providers.permit_any_depth(audited.conn)
+    with report('Auditing', len(codes)) as advance:
+        for code in codes:
+            left, own = model.CODES[code](audited), changes.get(code, [])
+            fixed = sum(change.get(model.ALLOCATIONS, 1) for change in own)
+            if count := left.count + fixed:
+                rows = (*own, *left.rows)
+                result.append(model.Finding(code.name, code.severity, count, fixed, rows))
+            advance(1)
     return tuple(result)
 
 

@@ -3,19 +3,18 @@
 import sqlalchemy as sa
 
 from placement.admin import audit
-from placement.admin.audit import model as codes
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer.kinds import KINDS
 
 # The findings of `placement-manage audit` about rows that a file cannot describe.
 _DAMAGE = (
-    codes.ORPHAN_ALLOCATION,
-    codes.ORPHAN_PROVIDER,
-    codes.UNKNOWN_CLASS,
-    codes.OWNER_MISSING,
-    codes.ROOT_MISSING,
-    codes.PARENT_MISSING,
-    codes.PARENT_CYCLE,
+    'orphan-allocation',
+    'orphan-provider',
+    'unknown-class',
+    'owner-missing',
+    'root-missing',
+    'parent-missing',
+    'parent-cycle',
 )
 # The links that the audit does not check, and what they refer to.
 _LINKS = (('provider_trait', 'trait'), ('provider_aggregate', 'aggregate'))
@@ -48,7 +47,7 @@ def require_sound(conn: sa.Connection, remedy: str) -> None:
     :param remedy: the sentence that follows the description of the rows
     :raises CannotProceedError: the message names the `audit` command that displays the rows
     """
-    found = audit.findings(conn, _DAMAGE, row_limit=0)
+    found = audit.findings(conn, _DAMAGE)
     if found:
         raise CannotProceedError(
             'The database has rows that refer to missing rows. `placement-manage audit --only '

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import sqlalchemy as sa
 
 from placement.admin import progress as reporting
-from placement.admin.audit import trees
+from placement.admin.audit import providers
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import database, kinds
 from placement.admin.transfer.kinds import KINDS, Kind
@@ -183,8 +183,8 @@ def _select(kind: Kind) -> sa.Select[Any]:
             values[name] = models.generation(kind.table)
     order: list[sa.ColumnElement[Any]] = [sql.CodePointOrder(values[name]) for name in kind.key]
     if not kind.key:
-        depth = trees.TREE.c.depth
-        source = source.join(trees.TREE, trees.TREE.c.id == kind.table.c.id)
+        depth = providers.TREE.c.depth
+        source = source.join(providers.TREE, providers.TREE.c.id == kind.table.c.id)
         order = [depth, sql.CodePointOrder(values['uuid'])]
     return sa.select(*values.values()).select_from(source).order_by(*order)
 

@@ -135,8 +135,8 @@ class SmallBatchesTest(AuditFixTest):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(setattr, model, 'BATCH', model.BATCH)
-        model.BATCH = 1
+        self.addCleanup(setattr, run, 'BATCH', run.BATCH)
+        run.BATCH = 1
 
 
 class SqliteFileTest(testcase.SqliteFileTestCase, AuditFixTest):

@@ -8,7 +8,7 @@ import uuid
 import fixtures
 from oslotest import base
 
-from placement.admin.audit import render, trees
+from placement.admin.audit import providers, render
 from placement.admin.audit.model import CODES, ERROR, NOTICE, Finding
 
 HOST, OTHER, CONSUMER, SERVER = (str(uuid.UUID(int=number)) for number in range(1, 5))
@@ -40,7 +40,7 @@ class RootsTest(base.BaseTestCase):
             ({2: (1, 5)}, {}),
             ({1: (None, 1), 2: (1, 1)}, {}),
         ):
-            self.assertEqual(expected, trees.root_corrections(wrong, current), current)
+            self.assertEqual(expected, providers.root_corrections(wrong, current), current)
 
 
 class Terminal(io.StringIO):
@@ -132,5 +132,5 @@ class ReportTest(base.BaseTestCase):
     def test_codes(self):
         """The commands of the codes are complete, and each correction has its place."""
         self.assertEqual(len(CODES), len({code.name for code in CODES}))
-        orders = [code.correction.order for code in CODES if code.correction]
+        orders = [code.order for code in CODES if code.fixes]
         self.assertEqual(sorted(set(orders)), sorted(orders))

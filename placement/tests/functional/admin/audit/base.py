@@ -101,7 +101,7 @@ class TestCase(base.TestCase):
     @contextlib.contextmanager
     def batches_of(self, size: int) -> Iterator[None]:
         """Let a transaction correct at most this number of findings."""
-        with mock.patch('placement.admin.audit.model.BATCH', size):
+        with mock.patch('placement.admin.audit.run.BATCH', size):
             yield
 
     @contextlib.contextmanager

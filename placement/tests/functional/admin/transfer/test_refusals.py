@@ -289,5 +289,6 @@ class ForceTest(TestCase):
         """A row of the file could get the id to which the link refers."""
         links = models.resource_provider_aggregates
         self.execute(sa.insert(links).values(resource_provider_id=7, aggregate_id=1))
-        self.execute(sa.insert(models.resource_providers).values(id=7, uuid=documents.OTHER, name='other', root_provider_id=7))
+        provider = {'id': 7, 'uuid': documents.OTHER, 'name': 'other', 'root_provider_id': 7}
+        self.execute(sa.insert(models.resource_providers).values(provider))
         self.assertIn('whose aggregate_id refers to no row', self.refusal(base.EXAMPLE, force=True))
