@@ -6,9 +6,8 @@ providers, both in the order of their UUIDs.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-import dataclasses
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +15,6 @@ import sqlalchemy as sa
 from placement import capacity, exception, grammar
 from placement.admin import named_trees, tables
 from placement.admin.failure import CannotProceedError
-from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
@@ -34,12 +32,8 @@ _LINKS = {
     'trait': (models.resource_provider_traits.c.trait_id, models.traits.c.name),
 }
 _PROVIDER = sa.select(
-    _PROVIDERS.c.id,
-    _PROVIDERS.c.uuid,
-    _PROVIDERS.c.name,
+    *_PROVIDERS.c['id', 'uuid', 'name', 'root_provider_id', 'parent_provider_id'],
     models.generation(_PROVIDERS),
-    _PROVIDERS.c.root_provider_id.label('root_id'),
-    _PROVIDERS.c.parent_provider_id.label('parent_id'),
 )
 # The id and the generation are those of the consumer. They are NULL and 0 if it does not exist, and
 # the class is NULL if it does not exist.
@@ -75,9 +69,11 @@ class _Facts:
     children: Sequence[Any] = ()
     allocations: Sequence[Any] = ()
     kept: Sequence[tuple[str, str]] = ()
-    inventories: Mapping[InventoryKey, InventoryUsage] = dataclasses.field(default_factory=dict)
-    links_of_old: Set[tuple[str, str, int]] = frozenset()
-    links_of_new: Set[tuple[str, str, int]] = frozenset()
+    inventories: Mapping[capacity.InventoryKey, capacity.InventoryUsage] = field(
+        default_factory=dict
+    )
+    links_of_old: Sequence[tuple[str, str, int]] = ()
+    links_of_new: Sequence[tuple[str, str, int]] = ()
 
     @property
     def consumers(self) -> dict[str, Any]:
@@ -85,10 +81,10 @@ class _Facts:
         return {one.consumer: one for one in self.allocations}
 
     @property
-    def providers(self) -> dict[int, str]:
-        """The UUIDs of all providers that change, by id."""
-        rows = [self.old, *self.children, *([self.new] if self.new else [])]
-        return {one.id: one.uuid for one in rows}
+    def to_lock(self) -> tuple[set[str], set[str]]:
+        """The UUIDs of all consumers and providers that change."""
+        providers = {one.uuid for one in (self.old, *self.children, self.new) if one}
+        return set(self.consumers), providers
 
 
 def plan(old: str, new: str) -> list[str]:
@@ -111,7 +107,12 @@ def rename(old: str, new: str, confirmed: Sequence[str] | None = None) -> list[s
     """
 
     def work(conn: sa.Connection) -> list[str]:
-        facts = _lock_and_read(conn, old, new)
+        consumers, providers = to_lock = _read(conn, old, new).to_lock
+        conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(consumers)}).all()
+        provider_rows.lock_rows(conn, providers)
+        facts = _read(conn, old, new)
+        if facts.to_lock != to_lock:
+            raise exception.ConcurrentChange('A resource provider or one of its consumers')
         changes = _changes(facts)
         if confirmed is not None and changes != confirmed:
             raise CannotProceedError(
@@ -147,9 +148,8 @@ def _read(conn: sa.Connection, old_name: str, new_name: str) -> _Facts:
     new = conn.execute(_PROVIDER.where(_PROVIDERS.c.uuid == new_uuid)).first()
     if new is None:
         return _Facts(old, None, new_uuid)
-    in_tree = sa.or_(
-        _PROVIDERS.c.root_provider_id == old.id, _PROVIDERS.c.parent_provider_id == old.id
-    )
+    links = _PROVIDERS.c['root_provider_id', 'parent_provider_id']
+    in_tree = sa.or_(*(link == old.id for link in links))
     children = _PROVIDER.where(in_tree, _PROVIDERS.c.id != old.id).order_by(_PROVIDERS.c.uuid)
     of_old, of_new = (
         conn.execute(_ALLOCATION.where(_ALLOCATIONS.c.resource_provider_id == one.id)).all()
@@ -163,30 +163,18 @@ def _read(conn: sa.Connection, old_name: str, new_name: str) -> _Facts:
         allocations=of_old,
         kept=[(one.consumer, one.resource_class) for one in of_new],
         inventories=inventory.read_with_usage(conn, [old.id, new.id]),
-        links_of_old=set(_links(conn, old.id)),
-        links_of_new=set(_links(conn, new.id)),
+        links_of_old=_links(conn, old.id),
+        links_of_new=_links(conn, new.id),
     )
 
 
-def _links(conn: sa.Connection, provider_id: int) -> Iterator[tuple[str, str, int]]:
+def _links(conn: sa.Connection, provider_id: int) -> list[tuple[str, str, int]]:
+    links = []
     for kind, (key, name) in _LINKS.items():
         linked = sa.select(name, key).join_from(key.table, name.table, key == name.table.c.id)
         rows = conn.execute(linked.where(key.table.c.resource_provider_id == provider_id))
-        yield from ((kind, row[0], row[1]) for row in rows)
-
-
-def _lock_and_read(conn: sa.Connection, old: str, new: str) -> _Facts:
-    """Lock everything that `_read` returns, and read it again.
-
-    :raises exception.ConcurrentChange: a concurrent transaction added rows that are not locked
-    """
-    before = _read(conn, old, new)
-    conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(before.consumers)}).all()
-    locked = {row.id for row in provider_rows.lock_rows(conn, before.providers.values())}
-    facts = _read(conn, old, new)
-    if facts.consumers.keys() - before.consumers.keys() or locked != facts.providers.keys():
-        raise exception.ConcurrentChange('A resource provider or one of its consumers')
-    return facts
+        links += [(kind, text, id_) for text, id_ in rows]
+    return sorted(links)
 
 
 # Deciding -------------------------------------------------------------------------
@@ -205,8 +193,6 @@ def _changes(facts: _Facts) -> list[str]:
             f'provider {old.name}: uuid {old.uuid} -> uuid {facts.new_uuid}',
         ]
     else:
-        if new.id in {one.id for one in facts.children}:
-            raise CannotProceedError(f'NEW ({new.uuid}) is in the tree of OLD ({old.uuid}).')
         _require_root('NEW', new)
         _check_allocations(facts)
         texts = [
@@ -218,7 +204,7 @@ def _changes(facts: _Facts) -> list[str]:
 
 
 def _require_root(which: str, provider: Any) -> None:
-    if provider.root_id != provider.id or provider.parent_id is not None:
+    if provider.root_provider_id != provider.id or provider.parent_provider_id is not None:
         raise CannotProceedError(
             f'{which} ({provider.uuid}) is not the root of its tree. If it should be, run '
             '`placement-manage audit`.'
@@ -226,7 +212,6 @@ def _require_root(which: str, provider: Any) -> None:
 
 
 def _check_allocations(facts: _Facts) -> None:
-    new = facts.new
     moved: Counter[str] = Counter()
     for one in facts.allocations:
         if (one.consumer, one.resource_class) in facts.kept:
@@ -240,15 +225,15 @@ def _check_allocations(facts: _Facts) -> None:
                 '`placement-manage audit`.'
             )
         moved[one.resource_class] += one.used
+    new = f'NEW ({facts.new.uuid})'
     for name, amount in sorted(moved.items()):
-        found = facts.inventories.get((new.id, name))
+        found = facts.inventories.get((facts.new.id, name))
         if found is None:
-            raise CannotProceedError(f'NEW ({new.uuid}) has no inventory of {name}.')
-        limit = found.inventory.capacity
+            raise CannotProceedError(f'{new} has no inventory of {name}.')
+        used, limit = found.used + amount, found.inventory.capacity
         if not capacity.fits(amount, found.used, limit):
             raise CannotProceedError(
-                f'NEW ({new.uuid}) would have {found.used + amount} {name} in use, and its '
-                f'capacity is {int(limit)}.'
+                f'{new} would have {used} {name} in use, and its capacity is {int(limit)}.'
             )
 
 
@@ -261,19 +246,14 @@ def _moves(facts: _Facts) -> Iterator[str]:
         seen = one.generation
         yield f'consumer {consumer}: generation {seen} -> generation {seen + 1}'
     for one in facts.children:
-        seen = one.generation
-        yield (
-            f'provider {one.name} {one.uuid}: root OLD, generation {seen} -> root NEW, generation '
-            f'{seen + 1}'
-        )
-    for link in sorted(facts.links_of_old):
-        kind, name, _ = link
+        before, after = (f'generation {one.generation + by}' for by in (0, 1))
+        yield f'provider {one.name} {one.uuid}: root OLD, {before} -> root NEW, {after}'
+    for link in facts.links_of_old:
         after = 'deleted' if link in facts.links_of_new else 'provider NEW'
-        yield f'{kind} {name}: provider OLD -> {after}'
+        yield f'{link[0]} {link[1]}: provider OLD -> {after}'
     for (provider_id, name), stored in sorted(facts.inventories.items()):
         if provider_id == old.id:
-            total = stored.inventory.total
-            yield f'inventory {name}: provider OLD, total {total} -> deleted'
+            yield f'inventory {name}: provider OLD, total {stored.inventory.total} -> deleted'
     yield f'provider {old.name} {old.uuid}: generation {old.generation} -> deleted'
     seen = new.generation
     yield f'provider {new.name} {new.uuid}: generation {seen} -> generation {seen + 1}'
@@ -302,7 +282,7 @@ def _write(conn: sa.Connection, facts: _Facts) -> None:
     below = sa.update(_PROVIDERS).where(_PROVIDERS.c.id.in_([one.id for one in facts.children]))
     parent_after = sa.case((parent == old.id, new.id), else_=parent)
     conn.execute(below.values(root_provider_id=new.id, parent_provider_id=parent_after))
-    for kind, _, id_ in facts.links_of_old - facts.links_of_new:
+    for kind, _, id_ in set(facts.links_of_old) - set(facts.links_of_new):
         key, _ = _LINKS[kind]
         link = sa.update(key.table).where(key == id_, key.table.c.resource_provider_id == old.id)
         conn.execute(link.values(resource_provider_id=new.id))

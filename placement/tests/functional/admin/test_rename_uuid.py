@@ -152,7 +152,7 @@ class MergeTest(TestCase):
             ('is not the root', self.node, self.new),
             ('is not the root', self.node, NEW),
             ('is not the root', self.new, self.node),
-            ('is in the tree of OLD', self.host, self.leaf),
+            ('is not the root', self.host, self.leaf),
             ('has no inventory of DISK_GB', self.host, other),
         ):
             self.assertRefused(reason, *uuids)
