@@ -1,6 +1,6 @@
 """The commands `placement-manage db`, which migrate the database schema and data."""
 
-import argparse
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,42 +26,25 @@ MORE_TO_DO = 1
 FAILED = 2
 INVALID_COUNT = 127
 
-_NOTHING = online_data_migrations.Outcome(0, 0)
-
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the result of `ArgumentParser.add_subparsers`."""
     text = 'Migrate the schema and the data of the database.'
-    db = commands.add_parser('db', prog='placement-manage db', help=text, description=text)
-    actions = program.subcommands(db, required=False)
-    _add_action(actions, 'sync', _sync, 'Upgrade the schema to the newest revision.')
-    _add_action(actions, 'version', _version, 'Print the revision of the schema.')
-
-    stamp = _add_action(
-        actions, 'stamp', _stamp, 'Set the revision of the schema without a migration.'
+    actions = program.subcommands(program.add_command(commands, 'placement-manage db', text), False)
+    parsers = {
+        name: program.add_database_command(actions, f'db {name}', *action, creates_database=True)
+        for name, action in _ACTIONS.items()
+    }
+    parsers['stamp'].add_argument(
+        'revision', help='a revision of the schema, or `head` for the newest one'
     )
-    stamp.add_argument('revision', help='a revision of the schema, or `head` for the newest one')
-
-    migrate = _add_action(
-        actions,
-        'online_data_migrations',
-        _online_data_migrations,
-        'Migrate data of older releases while the service runs.',
-    )
+    migrate = parsers['online_data_migrations']
     migrate.epilog = (
         'Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command '
         'again; 2 a migration failed; 127 the number of rows is invalid.'
     )
     migrate.add_argument(
         '--max-count', metavar='N', help='migrate at most N rows; by default, migrate all rows'
-    )
-
-
-def _add_action(
-    actions: Any, name: str, action: program.Action, text: str
-) -> argparse.ArgumentParser:
-    return program.add_database_command(
-        actions, name, action, text, creates_database=True, group='db'
     )
 
 
@@ -110,29 +93,26 @@ def migrate_data(
     :param max_count: the maximum number of rows to migrate; by default, all rows in batches of
         `BATCH`
     """
-    totals: dict[str, online_data_migrations.Outcome] = {}
-    status, migrated = DONE, 0
+    found: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+    status = DONE
     while True:
         left = limit = max_count or BATCH
         for migrate in migrations:
-            name = migrate.__name__
             outcome = _migrate(config, migrate, left)
-            status = status if outcome else FAILED
-            total, outcome = totals.get(name, _NOTHING), outcome or _NOTHING
-            totals[name] = online_data_migrations.Outcome(
-                total.matched + outcome.matched, total.migrated + outcome.migrated
-            )
+            if outcome is None:
+                status, outcome = FAILED, online_data_migrations.Outcome(0, 0)
+            found[migrate.__name__] += outcome.matched
+            done[migrate.__name__] += outcome.migrated
             left -= outcome.migrated
             if left <= 0:
                 break
-        migrated += limit - left
         if max_count is not None or left == limit:
             break
     table = prettytable.PrettyTable(['Migration', 'Total Found', 'Completed'])
-    for name, total in totals.items():
-        table.add_row([name, total.matched, total.migrated])
+    table.add_rows([[name, found[name], done[name]] for name in found])
     print(table)
-    return MORE_TO_DO if max_count is not None and migrated else status
+    return MORE_TO_DO if max_count is not None and left < limit else status
 
 
 def _migrate(
@@ -152,3 +132,15 @@ def _migrate(
     if outcome.matched:
         print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
     return outcome
+
+
+# For each command, its function and its description.
+_ACTIONS = {
+    'sync': (_sync, 'Upgrade the schema to the newest revision.'),
+    'version': (_version, 'Print the revision of the schema.'),
+    'stamp': (_stamp, 'Set the revision of the schema without a migration.'),
+    'online_data_migrations': (
+        _online_data_migrations,
+        'Migrate data of older releases while the service runs.',
+    ),
+}

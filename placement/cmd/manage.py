@@ -29,17 +29,15 @@ def main() -> int:
     """Execute the command that `sys.argv` names and return its exit status."""
     command = _command()
     return program.main(
-        program.Program(
-            name='placement-manage',
-            description='Manage the database of Placement, and report what it contains.',
-            exit_statuses='Exit status: 0 the command succeeded, and has nothing to report; 1 the '
-            'command succeeded, and found what its help describes, or a command of db failed; 2 '
-            'the command failed, or the command line is not valid. An error is one sentence. db '
-            'online_data_migrations has other exit statuses; see its help.',
-            destination='category',
-            add_commands=functools.partial(_add_commands, command),
-            failed=program.ERROR if command == 'db' else program.CANNOT,
-        )
+        'placement-manage',
+        'category',
+        program.ERROR if command == 'db' else program.CANNOT,
+        functools.partial(_add_commands, command),
+        description='Manage the database of Placement, and report what it contains.',
+        epilog='Exit status: 0 the command succeeded, and has nothing to report; 1 the command '
+        'succeeded, and found what its help describes, or a command of db failed; 2 the command '
+        'failed, or the command line is not valid. An error is one sentence. db '
+        'online_data_migrations has other exit statuses; see its help.',
     )
 
 

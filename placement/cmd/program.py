@@ -7,7 +7,6 @@ that a command prints its help without them.
 import argparse
 from collections.abc import Callable, Mapping
 import contextlib
-from dataclasses import dataclass
 import functools
 import os
 import re
@@ -19,8 +18,8 @@ from typing import Any, NoReturn
 from oslo_config import cfg
 
 from placement import conf
-from placement.admin.failure import CannotProceedError
-from placement.conf import database_url, sources
+from placement.admin.failure import require_file
+from placement.conf import sources
 
 Action = Callable[[cfg.ConfigOpts], int]
 
@@ -48,27 +47,6 @@ _REPETITIVE_LOGGERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A command-line program.
-
-    :ivar name: the name of the program
-    :ivar description: what the program does
-    :ivar exit_statuses: a sentence with the meaning of each exit status
-    :ivar destination: the attribute of the configuration that contains the parsed command
-    :ivar add_commands: adds the commands to the result of `ArgumentParser.add_subparsers`; each
-        command has a description, and sets the default `action`
-    :ivar failed: the exit status after an error
-    """
-
-    name: str
-    description: str
-    exit_statuses: str
-    destination: str
-    add_commands: Callable[[Any], None]
-    failed: int
-
-
 def subcommands(parser: argparse.ArgumentParser, required: bool) -> Any:
     """Return the object that adds subcommands to a command.
 
@@ -79,6 +57,23 @@ def subcommands(parser: argparse.ArgumentParser, required: bool) -> Any:
     return parser.add_subparsers(title='subcommands', metavar='SUBCOMMAND', required=required)
 
 
+def add_command(
+    commands: Any, name: str, text: str, epilog: str | None = None
+) -> argparse.ArgumentParser:
+    """Add a command, and return its parser.
+
+    :param commands: the result of `ArgumentParser.add_subparsers` or of `subcommands`
+    :param name: the words of the command, beginning with the program
+    :param text: the description of the command
+    :param epilog: the end of the help, with the exit statuses
+    """
+    # Without `prog`, the usage would contain the options of the program.
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name.rpartition(' ')[2], prog=name, help=text, description=text, epilog=epilog
+    )
+    return parser
+
+
 def add_database_command(
     commands: Any,
     name: str,
@@ -86,23 +81,18 @@ def add_database_command(
     text: str,
     creates_database: bool = False,
     patient: bool = True,
-    group: str = '',
     epilog: str | None = None,
 ) -> argparse.ArgumentParser:
     """Add a command of `placement-manage` that uses the database, and return its parser.
 
-    :param commands: the result of `ArgumentParser.add_subparsers` or of `subcommands`
-    :param text: the description of the command
+    :param name: the words of the command
     :param creates_database: whether the command may create the file of an SQLite database
     :param patient: whether to wait for responses of the database without a time limit, and for the
         start of the database server if `[placement_database] max_retries` is set
-    :param group: the command of which this one is a subcommand
-    :param epilog: the end of the help, with the exit statuses
+
+    The other parameters are those of `add_command`.
     """
-    prog = ' '.join(filter(None, ('placement-manage', group, name)))
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, prog=prog, help=text, description=text, epilog=epilog
-    )
+    parser = add_command(commands, f'placement-manage {name}', text, epilog)
     action = functools.partial(_on_database, action, creates_database, patient)
     parser.set_defaults(action=action)
     return parser
@@ -138,13 +128,8 @@ def _on_database(
 ) -> int:
     from placement.db import engine
 
-    file = database_url.file_of(config.placement_database.connection)
-    if file and not creates_database and not file.exists():
-        # SQLite would create an empty file.
-        raise CannotProceedError(
-            f'The database file {file} does not exist. Run `placement-manage db sync`, or correct '
-            '[placement_database] connection.'
-        )
+    if not creates_database:
+        require_file(config.placement_database.connection)
     if not patient:
         config.set_override('max_retries', 0, group='placement_database')
     engine.configure(config, patient=patient)
@@ -156,13 +141,32 @@ def _show_help(parser: argparse.ArgumentParser, _config: cfg.ConfigOpts) -> int:
     return 0
 
 
-def main(program: Program) -> int:
-    """Execute the command that `sys.argv` names and return the exit status."""
+def main(
+    name: str, destination: str, failed: int, add_commands: Callable[[Any], None], **texts: str
+) -> int:
+    """Execute the command that `sys.argv` names and return the exit status.
+
+    :param name: the name of the program
+    :param destination: the attribute of the configuration that contains the parsed command
+    :param failed: the exit status after an error
+    :param add_commands: adds the commands to the result of `ArgumentParser.add_subparsers`; each
+        command has a description, and sets the default `action`
+    :param texts: the `description` of the program, and the `epilog` of its help with the exit
+        statuses
+    """
     config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    config.register_cli_opt(cfg.SubCommandOpt(destination, title='commands', handler=add_commands))
+    # A command is executed by an operator or a deployment tool, which expects a result soon. Only
+    # if the option is set, a command waits for a database server.
+    config.set_default('max_retries', 0, group='placement_database')
+    texts['epilog'] += f' {_ENVIRONMENT}'
     try:
         try:
             with sources.explaining_references(config):
-                return _execute(program, config)
+                usage = '%(prog)s [options] COMMAND ...'
+                sources.read(config, sys.argv[1:], name, usage=usage, **texts)
+                return _execute(config, config[destination])
         finally:
             # argparse exits after it has printed the help, the version, or an error.
             sys.stdout.flush()
@@ -172,33 +176,17 @@ def main(program: Program) -> int:
         return CLOSED
     except KeyboardInterrupt:
         print('Error: The command was interrupted.', file=sys.stderr)
-        return _exit(program.failed)
+        return _exit(failed)
     except Exception as error:
         from placement import messages
 
         if 'debug' in config and config.debug:
             traceback.print_exc()
         print(f'Error: {messages.sentence(error)}', file=sys.stderr)
-        return program.failed
+        return failed
 
 
-def _execute(program: Program, config: cfg.ConfigOpts) -> int:
-    conf.register_opts(config)
-    config.register_cli_opt(
-        cfg.SubCommandOpt(program.destination, title='commands', handler=program.add_commands)
-    )
-    # A command is executed by an operator or a deployment tool, which expects a result soon. Only
-    # if the option is set, a command waits for a database server.
-    config.set_default('max_retries', 0, group='placement_database')
-    sources.read(
-        config,
-        sys.argv[1:],
-        program.name,
-        usage='%(prog)s [options] COMMAND ...',
-        description=program.description,
-        epilog=f'{program.exit_statuses} {_ENVIRONMENT}',
-    )
-    command = config[program.destination]
+def _execute(config: cfg.ConfigOpts, command: Any) -> int:
     if getattr(command, 'validate', True):
         conf.validate(config)
         _set_up_logging(config)

@@ -27,32 +27,31 @@ _SIZES = {
 def main() -> int:
     """Execute the command that `sys.argv` names and return its exit status."""
     return program.main(
-        program.Program(
-            name='placement-status',
-            description='Check an upgrade or a rollout. The commands change nothing.',
-            exit_statuses='Exit status: 0 all checks succeeded; 1 at least one check printed a '
-            'warning, and none failed; 2 at least one check failed, or the command line is not '
-            'valid; 255 a check could not run, or the configuration is not valid.',
-            destination='command',
-            add_commands=_add_commands,
-            failed=ERROR,
-        )
+        'placement-status',
+        'command',
+        ERROR,
+        _add_commands,
+        description='Check an upgrade or a rollout. The commands change nothing.',
+        epilog='Exit status: 0 all checks succeeded; 1 at least one check printed a warning, and '
+        'none failed; 2 at least one check failed, or the command line is not valid; 255 a check '
+        'could not run, or the configuration is not valid.',
     )
 
 
 def _add_commands(commands: Any) -> None:
     text = 'Check whether this release can use the data and the policy file: upgrade check.'
-    upgrade = _add(commands, 'upgrade', text)
-    text = 'Check the stored data and the policy file before an upgrade.'
+    upgrade = program.add_command(commands, 'placement-status upgrade', text)
     subcommands = program.subcommands(upgrade, required=True)
-    check = subcommands.add_parser('check', help=text, description=text)
+    text = 'Check the stored data and the policy file before an upgrade.'
+    check = program.add_command(subcommands, 'placement-status upgrade check', text)
     check.set_defaults(action=_upgrade_check)
     # The option is accepted before and after `check`.
     for parser, default in ((upgrade, False), (check, argparse.SUPPRESS)):
         text = 'print JSON instead of a table'
         parser.add_argument('--json', action='store_true', default=default, help=text)
 
-    before = _add(commands, 'preflight', 'Check everything that can be checked before a rollout.')
+    text = 'Check everything that can be checked before a rollout.'
+    before = program.add_command(commands, 'placement-status preflight', text)
     output.add_format_option(before)
     text = 'list the checks that succeeded or were skipped, too'
     before.add_argument('--all', action='store_true', help=text)
@@ -61,15 +60,6 @@ def _add_commands(commands: Any) -> None:
         before.add_argument(f'--{name}', metavar='N', type=_count, default=1, help=text)
     # Invalid values are findings. They do not prevent the other checks.
     before.set_defaults(action=_preflight, validate=False)
-
-
-def _add(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    """Add a command. Without `prog`, its usage would contain the options of the program."""
-    prog = f'placement-status {name}'
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, prog=prog, help=text, description=text
-    )
-    return parser
 
 
 def _count(text: str) -> int:

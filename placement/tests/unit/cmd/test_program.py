@@ -121,9 +121,9 @@ def run_program(test: base.BaseTestCase, add_commands: Any) -> tuple[int, str]:
     test.useFixture(fixtures.MockPatchObject(program, '_set_up_logging'))
     test.useFixture(fixtures.EnvironmentVariable(f'{DATABASE}CONNECTION', 'sqlite://'))
     stderr = io.StringIO()
-    definition = program.Program('test', 'Test.', '', 'command', add_commands, program.CANNOT)
     with contextlib.redirect_stderr(stderr):
-        return program.main(definition), stderr.getvalue()
+        status_ = program.main('test', 'command', program.CANNOT, add_commands, epilog='')
+    return status_, stderr.getvalue()
 
 
 class PatienceTest(base.BaseTestCase):
