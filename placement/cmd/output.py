@@ -93,15 +93,14 @@ def progress(label: str, total: int | None = None) -> Iterator[Advance]:
 
     The bar appears after `DELAY` seconds. It needs the library tqdm (the extra `tools`).
     """
-    if not sys.stderr.isatty():
-        with silent(label, total) as advance:
-            yield advance
-        return
     try:
         from tqdm import tqdm
     except ImportError:
         with silent(label, total) as advance:
             yield advance
         return
-    with tqdm(desc=label, total=total, delay=DELAY, leave=False, file=sys.stderr) as bar:
+    # None disables the bar if the file is no terminal.
+    with tqdm(
+        desc=label, total=total, delay=DELAY, leave=False, file=sys.stderr, disable=None
+    ) as bar:
         yield bar.update
