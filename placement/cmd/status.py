@@ -1,6 +1,7 @@
 """The command `placement-status`, which checks whether an upgrade or a rollout is possible."""
 
 import argparse
+import contextlib
 import logging
 import sys
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
-from placement.admin.preflight import options, report, schema
+from placement.admin.preflight import configuration, report, schema
 from placement.cmd import output, program
 from placement.db import engine as db_engine
 
@@ -77,12 +78,15 @@ def _upgrade_check(config: cfg.ConfigOpts) -> int:
 
 
 def _preflight(config: cfg.ConfigOpts) -> int:
-    if not options.is_on_command_line(config, 'debug'):
+    if not configuration.is_on_command_line(config, 'debug'):
         # The report contains everything that libraries log about the same problems.
         logging.disable(logging.CRITICAL)
+    # The messages of failures name the database.
+    with contextlib.suppress(ValueError, cfg.Error):
+        db_engine.configure(config, patient=True)
     findings = report.run(config)
     if config.command.format == output.JSON:
-        output.print_document(report.document(findings))
+        output.print_document({'checks': findings})
     else:
         output.print_text(report.table(findings, config.command.all))
     return report.status(findings)

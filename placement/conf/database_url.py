@@ -116,7 +116,7 @@ def parse(text: str) -> sa.URL | None:
     return None if is_broken else url
 
 
-def file_of(text: str) -> pathlib.Path | None:
+def file_of(text: str | sa.URL) -> pathlib.Path | None:
     """Return the file of an SQLite database; None for other databases.
 
     The result is also None for a database in memory, and if the URL contains the URI of a file.

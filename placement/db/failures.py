@@ -312,10 +312,6 @@ def connection_limit(exc: Exception) -> str | None:
 
 def is_unverified(exc: Exception) -> bool:
     """Whether the driver refuses the certificate of the server, or a server without TLS."""
-    if isinstance(exc, OSError):
-        # PyMySQL cannot read the certificate of the CA. For the service and for all commands except
-        # preflight, `pools` converts this exception.
-        return True
     if _mysql_number(exc) == MYSQL_TLS_FAILED:
         return _says(exc, _TLS_FAILED)
     return _is(exc, _UNVERIFIED)

@@ -1,24 +1,31 @@
-"""Checks of the configuration files, of their options, and of the policy files."""
+"""Checks of the configuration files, of their options, and of the policy files.
 
-from collections.abc import Collection, Iterable, Mapping
+The functions for all checks: where options are set, and the secrets that they contain.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import contextlib
 import difflib
 from importlib import metadata, util
 import os
-from pathlib import Path
 import re
 from typing import Any
 
+from keystoneauth1 import exceptions as auth_exceptions
+from keystoneauth1 import loading
+from keystonemiddleware import opts as middleware_opts
+import oslo_cache
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 from oslo_policy import policy as oslo_policy
 from oslo_upgradecheck import common_checks, upgradecheck
 
-from placement import exception, policies, policy, telemetry
-from placement.admin.preflight import options
+from placement import messages, policies, policy, telemetry
 from placement.admin.preflight.model import Skipped, Steps, check, failure, ok, warning
-from placement.admin.preflight.options import ENVIRONMENT, Name
-from placement.conf import base, sources
+from placement.conf import authtoken, base, database_url, sources
 
+# The name of the source of environment variables.
+_ENVIRONMENT = 'environment'
 POLICY_FORMAT, VALUES = 'Policy File JSON to YAML Migration', 'Option Values'
 # oslo.middleware reads groups with this prefix, in addition to `[cors]`.
 _CORS_PREFIX = 'cors.'
@@ -39,6 +46,85 @@ _HTTPS = re.compile(r'\bhttps:')
 _NEVER = '!'
 _RULE_REMEDY = 'Correct the rule, or remove it to use the default.'
 
+# The group and the name of an option.
+_Name = tuple[str, str]
+
+
+# The options ---------------------------------------------------------------------
+
+
+def register_libraries(config: cfg.ConfigOpts) -> None:
+    """Register the options that libraries register when the application is built.
+
+    :param config: the parsed configuration
+    """
+    for group, opts in middleware_opts.list_auth_token_opts():
+        config.register_opts(opts, group=group)
+    oslo_cache.configure(config)
+    # Checks of their own report an unknown plugin, a missing one, and an invalid value.
+    with contextlib.suppress(auth_exceptions.NoMatchingPlugin, cfg.Error):
+        loading.register_auth_conf_options(config, authtoken.GROUP)
+        group = plugin_group(config)
+        if plugin := config[group].auth_type:
+            config.register_opts(loading.get_auth_plugin_conf_options(plugin), group=group)
+
+
+def plugin_group(config: cfg.ConfigOpts) -> str:
+    """Return the group of the options of the auth plugin."""
+    return str(config[authtoken.GROUP].auth_section or authtoken.GROUP)
+
+
+def is_on_command_line(config: cfg.ConfigOpts, name: str) -> bool:
+    """Return whether only the command line sets an option of `[DEFAULT]`."""
+    location = config.get_location(name)
+    return location is not None and location.location == cfg.Locations.command_line
+
+
+def _known(config: cfg.ConfigOpts, source: str) -> dict[str, dict[str, _Name]]:
+    """Return the names that have an effect in a source, by group, with the current name of each."""
+    names: dict[str, dict[str, _Name]] = {}
+    for (group, name), option in sources.registered(config).items():
+        names.setdefault(group, {})[name] = group, name
+        # In the environment, deprecated names have no effect.
+        for old in option.deprecated_opts if source != _ENVIRONMENT else ():
+            names.setdefault(old.group or group, {}).setdefault(old.name or name, (group, name))
+    return names
+
+
+def _set_names(config: cfg.ConfigOpts) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield each source with each group and its names: each file, and the environment.
+
+    :raises OSError: a file cannot be read any more
+    :raises cfg.ParseError: a file has another format now
+    """
+    for path in sources.files(config):
+        for group, names in sources.names_in(path).items():
+            yield path, group, names
+    for variable in sorted(os.environ):
+        group, separator, name = variable.removeprefix('OS_').partition('__')
+        # oslo.config ignores variables in lower case.
+        if variable.startswith('OS_') and separator and variable.isupper():
+            yield _ENVIRONMENT, sources.normalized(group), [name.lower()]
+
+
+def masked(text: str, config: cfg.ConfigOpts) -> str:
+    """Return a text with `***` in place of each secret of the configuration.
+
+    The secrets are the values of secret options; in the URLs of databases, only the passwords.
+    """
+    secrets: set[str] = set()
+    for (group, name), option in sources.registered(config).items():
+        if option.secret:
+            with contextlib.suppress(ValueError, cfg.Error):
+                secret = str(sources.value(config, group, name) or '')
+                secrets.update(database_url.secrets(secret))
+                if group != 'placement_database' or database_url.parse(secret) is None:
+                    secrets.add(secret)
+    return messages.masked(text, secrets - {''})
+
+
+# Checks --------------------------------------------------------------------------
+
 
 @check('Configuration Files')
 def check_files(config: cfg.ConfigOpts) -> Steps:
@@ -56,8 +142,8 @@ def check_names(config: cfg.ConfigOpts) -> Steps:
     for ``auth_uri``, or a similar name. The check ignores variables of other services: a variable
     whose group resembles no group of Placement causes no warning.
     """
-    for source, group, names in options.set_names(config):
-        known = options.known(config, source)
+    for source, group, names in _set_names(config):
+        known = _known(config, source)
         if group in known:
             for name in names:
                 if name not in known[group]:
@@ -68,7 +154,7 @@ def check_names(config: cfg.ConfigOpts) -> Steps:
         elif not group.startswith(_CORS_PREFIX):
             close = [f'[{one}]' for one in _closest(group, known)]
             # Other services can have variables of this form in the same environment.
-            if close or source != ENVIRONMENT:
+            if close or source != _ENVIRONMENT:
                 yield warning(
                     f'Unknown group in {source}: [{group}]. It has no effect.',
                     _did_you_mean(close) or 'Remove the group.',
@@ -97,7 +183,7 @@ def _did_you_mean(candidates: Collection[str]) -> str:
     return f'Did you mean {" or ".join(candidates)}?' if candidates else ''
 
 
-def _text(name: Name) -> str:
+def _text(name: _Name) -> str:
     group, option = name
     return f'[{group}] {option}'
 
@@ -109,8 +195,8 @@ def check_deprecated(config: cfg.ConfigOpts) -> Steps:
     In environment variables, deprecated names have no effect.
     """
     registered = sources.registered(config)
-    for source, group, names in options.set_names(config):
-        known = options.known(config, source).get(group, {})
+    for source, group, names in _set_names(config):
+        known = _known(config, source).get(group, {})
         for name in filter(known.__contains__, names):
             current, option = known[name], registered[known[name]]
             if current != (group, name):
@@ -160,26 +246,12 @@ def check_authentication(config: cfg.ConfigOpts) -> Steps:
 def check_debug(config: cfg.ConfigOpts) -> Steps:
     """*Warning* if the configuration sets ``debug`` to true."""
     # On the command line, the option applies to this command only.
-    if config.debug and not options.is_on_command_line(config, 'debug'):
+    if config.debug and not is_on_command_line(config, 'debug'):
         yield warning(
             'The service logs at the level DEBUG, which is slow and makes large files.',
             'Set [DEFAULT] debug to false.',
         )
     return 'The log level is not DEBUG.'
-
-
-@check('Proxy Headers')
-def check_proxy_headers(config: cfg.ConfigOpts) -> Steps:
-    """Reports whether the service trusts ``Forwarded`` and ``X-Forwarded`` headers.
-
-    If it does, the proxy must remove these headers from the requests of clients.
-    """
-    if config.oslo_middleware.enable_proxy_headers_parsing:
-        yield ok(
-            'The service trusts Forwarded and X-Forwarded headers. The proxy must remove these '
-            'headers from requests of clients.'
-        )
-    return 'The service ignores Forwarded and X-Forwarded headers.'
 
 
 @check('Health Checks')
@@ -219,17 +291,13 @@ def check_metrics(config: cfg.ConfigOpts) -> Steps:
             'not start.',
             "Run `pip install 'openstack-placement[metrics]'`.",
         )
-    elif directory is None:
-        return (
-            'The library is installed. If the service has several processes, set '
-            f'{telemetry.DIRECTORY} in their environment.'
-        )
-    elif not (Path(directory).is_dir() and os.access(directory, os.W_OK)):
+    elif directory and not os.access(f'{directory}/', os.W_OK):
         yield warning(
             f'The directory {directory} ({telemetry.DIRECTORY}) does not exist or is not writable.',
             'Create the directory for the user of the service.',
         )
-    return f'The library is installed. Processes share {directory}.'
+    shared = directory or 'nothing; set the variable if the service has several processes'
+    return f'The library is installed. {telemetry.DIRECTORY} is {shared}.'
 
 
 @check('Policy Files')
@@ -241,8 +309,7 @@ def check_policy_files(config: cfg.ConfigOpts) -> Steps:
     the configuration that the service does not read.
     """
     paths = policy.files(config)
-    yield from _missing_paths(config, 'policy_file', 'file', ', so the default rules apply')
-    yield from _missing_paths(config, 'policy_dirs', 'directory', '')
+    yield from _missing_paths(config)
     unread = config.find_file('policy.json')
     if unread and unread not in paths:
         # Other services, and old releases, read this file by default.
@@ -252,30 +319,22 @@ def check_policy_files(config: cfg.ConfigOpts) -> Steps:
             f'{unread} --output-file {unread.removesuffix("json")}yaml`, or remove it.',
         )
     for path in paths:
-        try:
-            policy.read(path)
-        except exception.InvalidPolicyFile as error:
-            yield failure(
-                f'The policy file {path} cannot be used: {error.reason}',
-                'Correct the file. Write one rule a line in the form "name": "expression".',
-            )
+        policy.read(path)
     return f'Read: {", ".join(paths)}.' if paths else 'No file. The default rules apply.'
 
 
-def _missing_paths(config: cfg.ConfigOpts, name: str, kind: str, effect: str) -> Steps:
-    """Yield a warning for each path of an option that the operator has set, if it does not exist.
-
-    :param name: an option of `[oslo_policy]`, a path or a list of paths
-    """
-    value, where = config.oslo_policy[name], config.get_location(name, 'oslo_policy')
-    if where is None or not where.location.is_user_controlled:
-        return
-    for path in [value] if isinstance(value, str) else value:
-        if not config.find_file(path):
-            yield warning(
-                f'The policy {kind} {path} does not exist{effect}.',
-                f'Create the {kind}, or remove the option [oslo_policy] {name}.',
-            )
+def _missing_paths(config: cfg.ConfigOpts) -> Steps:
+    """Yield a warning for each path that the operator has set and that does not exist."""
+    for name in ('policy_file', 'policy_dirs'):
+        value, where = config.oslo_policy[name], config.get_location(name, 'oslo_policy')
+        if where is None or not where.location.is_user_controlled:
+            continue
+        for path in [value] if isinstance(value, str) else value:
+            if not config.find_file(path):
+                yield warning(
+                    f'The path {path} does not exist. The service starts without its rules.',
+                    f'Create it, or remove the option [oslo_policy] {name}.',
+                )
 
 
 @check('Policy Rules', needs='Policy Files')

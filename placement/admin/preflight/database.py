@@ -1,13 +1,13 @@
-"""Connections to the configured database, and checks of the driver and of these connections.
+"""Checks of the driver, of the connections, and of the settings of the database server.
 
 A connection changes nothing: it uses the session settings of the service only on request, it does
 not create a file, and it has time limits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import contextlib
 import ipaddress
-from pathlib import Path
+import os
 import ssl
 from typing import Any
 
@@ -15,11 +15,12 @@ from oslo_config import cfg
 from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
-from placement import messages
-from placement.admin.preflight import options
+from placement.admin.failure import require_file
 from placement.admin.preflight.model import Skipped, Steps, Verdict, check, failure, ok, warning
 from placement.conf import database_url as urls
-from placement.db import connections, failures
+from placement.conf.database import connections_of_process
+from placement.db import connections, failures, pools
+from placement.db.sqlalchemy import models
 
 # The dialects of SQLAlchemy to which a check applies.
 MYSQL, POSTGRESQL, SQLITE = ('mysql',), ('postgresql',), ('sqlite',)
@@ -41,6 +42,29 @@ _TLS_PARAMETERS = {
     'psycopg2': 'sslmode=verify-full&sslrootcert=FILE',
 }
 _CIPHER = sa.text('SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
+_SESSION = 'SESSION VARIABLES'
+# These character sets store every character of UTF-8, except for those of four bytes in utf8mb3.
+_UNICODE = frozenset({'utf8mb4', 'utf8mb3', 'utf8'})
+# The settings with which a server rejects writes. On PostgreSQL, a replica has the last one.
+_READ_ONLY = ('super_read_only', 'read_only', 'transaction_read_only')
+# The settings of the service, by the names that versions of the servers have for them.
+_OF_SERVICE = {
+    'transaction_isolation': 'READ-COMMITTED',
+    'tx_isolation': 'READ-COMMITTED',
+    'default_transaction_isolation': 'READ-COMMITTED',
+    'sql_mode': 'STRICT_ALL_TABLES',
+    'client_encoding': 'UTF8',
+}
+# The settings that a node of a cluster needs, the state in which it works, and the state and the
+# setting with which it is up to date.
+_NODE = {'innodb_autoinc_lock_mode': '2', 'binlog_format': 'ROW'}
+_WORKING = {'wsrep_cluster_status': 'Primary', 'wsrep_ready': 'ON'}
+_CURRENT = {'wsrep_local_state_comment': 'Synced', 'wsrep_dirty_reads': 'OFF'}
+# The limits of the role and of the database; negative if there is none.
+_POSTGRESQL_LIMITS = sa.text(
+    'SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user UNION ALL'
+    ' SELECT datconnlimit FROM pg_database WHERE datname = current_database()'
+)
 
 
 # Connections ------------------------------------------------------------------
@@ -57,11 +81,10 @@ def database_url(config: cfg.ConfigOpts, option: str = 'connection') -> sa.URL:
 
 def _without_writes(url: sa.URL) -> sa.URL:
     """Return a URL whose connections do not create an SQLite file."""
-    if url.get_backend_name() != 'sqlite' or url.database in (None, '', ':memory:'):
+    file = urls.file_of(url)
+    if file is None:
         return url
-    if url.database.startswith('file:'):
-        return url
-    path = Path(url.database).absolute()
+    path = file.absolute()
     # If the database is in WAL mode, a read-only connection creates the files of the WAL. Without a
     # WAL, no process writes to the database, so that SQLite can treat it as immutable.
     wal = path.with_name(path.name + _WAL_SUFFIX)
@@ -76,9 +99,9 @@ def connected(
     """Yield a connection to the database.
 
     :param option: the option of `[placement_database]` with the URL
-    :param as_service: apply the session settings of the service, except on SQLite, where they can
-        change the file
+    :param as_service: apply the session settings of the service, which can change an SQLite file
     :raises oslo_db.exception.DBError: the database is not reachable
+    :raises exception.UnsuitableDatabase: the driver lacks a library for the login
     :raises Skipped: the block needs a table or a column that does not exist
     """
     settings = config.placement_database
@@ -91,11 +114,10 @@ def connected(
         thread_checkin=False,
     )
     connections.limit_waits(engine, _LIMITS)
+    if as_service:
+        connections.prepare(engine, settings.mysql_wsrep_sync_wait)
     try:
-        if as_service and engine.dialect.name != 'sqlite':
-            connections.prepare(engine, settings.mysql_wsrep_sync_wait)
-            engine = engine.execution_options(isolation_level='READ COMMITTED')
-        with engine.connect() as conn:
+        with pools.of(engine, pools.Options()).direct.connect() as conn:
             yield conn
     except Exception as error:
         if failures.is_old_schema(error):
@@ -107,16 +129,18 @@ def connected(
         engine.dispose()
 
 
-def shown(conn: sa.Connection, what: str) -> dict[str, str]:
-    """Return the result of a SHOW statement of MySQL or MariaDB; the names are in lower case."""
-    rows = conn.exec_driver_sql(f'SHOW {what}')
-    return {str(row[0]).lower(): str(row[1]) for row in rows}
+def shown(conn: sa.Connection, what: str = 'GLOBAL VARIABLES') -> dict[str, str]:
+    """Return the settings of a server. The names are in lower case.
 
+    On PostgreSQL, these are the settings of the connection, and times are in the unit of the
+    setting.
 
-def postgresql_settings(conn: sa.Connection) -> dict[str, str]:
-    """Return the settings of a connection; times are in the unit of the setting."""
-    rows = conn.execute(sa.text('SELECT name, setting FROM pg_settings'))
-    return {str(name): str(value) for name, value in rows}
+    :param what: on MySQL and MariaDB, the rest of a SHOW statement
+    """
+    statement = f'SHOW {what}'
+    if conn.dialect.name == 'postgresql':
+        statement = 'SELECT name, setting FROM pg_settings'
+    return {str(row[0]).lower(): str(row[1]) for row in conn.exec_driver_sql(statement)}
 
 
 # Hosts ------------------------------------------------------------------------
@@ -163,26 +187,12 @@ def check_driver(config: cfg.ConfigOpts) -> Steps:
     settings = config.placement_database
     for option in ('connection', 'slave_connection'):
         if settings[option]:
-            text = urls.with_parameters(settings[option], settings.connection_parameters)
-            yield _driver(text, option)
-
-
-def _driver(text: str, option: str) -> Verdict:
-    try:
-        urls.validate(text, option)
-    except urls.InvalidUrlError as error:
-        problem, _, remedy = str(error).partition('. ')
-        return failure(f'{problem}.', remedy)
-    url = sa.make_url(text)
-    try:
-        url.get_dialect().import_dbapi()
-    except (sa.exc.NoSuchModuleError, ImportError) as error:
-        reason = ' '.join(str(error).split())
-        return failure(
-            f'The driver of {url.drivername} cannot be loaded: {reason}',
-            messages.sentence(error).partition('. ')[2],
-        )
-    return ok(f'The driver of {url.drivername} is installed.')
+            urls.validate(
+                urls.with_parameters(settings[option], settings.connection_parameters), option
+            )
+            url = database_url(config, option)
+            url.get_dialect().import_dbapi()
+            yield ok(f'The driver of {url.drivername} is installed.')
 
 
 @check('Database Connection', needs='Database Driver')
@@ -210,22 +220,12 @@ def check_replica(config: cfg.ConfigOpts) -> Steps:
 
 def _connection(config: cfg.ConfigOpts, option: str) -> Verdict:
     url = database_url(config, option)
-    port = f':{url.port}' if url.port else ''
-    where = str(url.database or 'memory')
-    if url.host is not None:
-        where = f'{url.database or "the default database"} at {url.host}{port}'
-    try:
-        with connected(config, option) as conn:
-            connection = f'Connected to {where}: {_product(conn)}'
-            if conn.dialect.name == 'sqlite':
-                return ok(f'{connection}.')
-            return judge_encryption(url, connection, _cipher(conn), _verifies(url, conn))
-    except Exception as error:
-        unreadable = urls.unreadable_file(url) if failures.is_unverified(error) else None
-        if unreadable:
-            return failure(f'{unreadable}.', 'Correct its path or its permissions.')
-        message = options.masked(failures.reason(error), config)
-        return failure(f'No connection to {where}: {message}', f'{_remedy(error, url)}.')
+    require_file(config.placement_database[option])
+    with connected(config, option) as conn:
+        connection = f'Connected to {url.set(query={}).render_as_string()}: {_product(conn)}'
+        if conn.dialect.name == 'sqlite':
+            return ok(f'{connection}.')
+        return judge_encryption(url, connection, _cipher(conn), _verifies(url, conn))
 
 
 def _product(conn: sa.Connection) -> str:
@@ -245,23 +245,15 @@ def judge_encryption(url: sa.URL, connection: str, cipher: str, is_verified: boo
     :param cipher: empty if the connection is not encrypted
     :param is_verified: an encrypted connection has verified the certificate of the server
     """
-    protection = f'encrypted ({cipher})' if cipher else 'not encrypted'
-    detail = f'{connection}, {protection}.'
+    detail = f'{connection}, {f"encrypted ({cipher})" if cipher else "not encrypted"}.'
     if (cipher and is_verified) or is_local_database(url):
         return ok(detail)
     parameters = _TLS_PARAMETERS.get(url.get_driver_name(), 'the TLS parameters of the driver')
-    remedy = (
-        f'Add {parameters} to the URL in [placement_database]; see "Databases" in the '
-        'administrator guide.'
-    )
-    if not cipher:
-        return warning(
-            f'{detail} Others can read and change the data on the network.',
-            f'Configure TLS on the server. {remedy}',
-        )
     return warning(
-        f'{detail} The certificate is not verified, so that another host can replace the server.',
-        remedy,
+        f'{detail} The certificate of the server is not verified, so that others on the network '
+        'can read and change the data.',
+        f'Configure TLS on the server, and add {parameters} to the URL in [placement_database]; '
+        'see "Databases" in the administrator guide.',
     )
 
 
@@ -282,18 +274,256 @@ def _verifies(url: sa.URL, conn: sa.Connection) -> bool:
     return str(mode).lower() in _VERIFYING
 
 
-def _remedy(error: Exception, url: sa.URL) -> str:
-    if isinstance(error, sa.exc.NoSuchModuleError):
-        return 'Install the plugin of SQLAlchemy, or remove it from the URL in [placement_database]'
-    if isinstance(error, RuntimeError):  # of PyMySQL; see `connections.LOGIN_REMEDY`
-        return connections.LOGIN_REMEDY
-    if limit := failures.connection_limit(error):
-        return f'Increase {limit}, or decrease the number of connections of all clients'
-    actions = (
-        (failures.is_access_denied, 'Grant the privileges to the user'),
-        (failures.is_unverified, messages.certificate_remedy([url])),
-        (failures.is_unknown_database, 'Create the database'),
-        (failures.is_file_inaccessible, 'Run `placement-manage db sync`, which creates the file'),
+# The server ----------------------------------------------------------------------
+
+
+def _differing(settings: Mapping[str, str], expected: Mapping[str, str]) -> Iterator[str]:
+    """Describe each setting whose value differs, and is no list with the expected value."""
+    for name, value in expected.items():
+        values = settings.get(name, value).upper().replace(' ', '-').split(',')
+        if value.upper() not in values:
+            yield f'{name} = {settings[name]} instead of {value}'
+
+
+@check('Database Access', SERVERS)
+def check_access(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the server is read-only or a replica."""
+    settings = shown(conn)
+    for name in _READ_ONLY:
+        # Newer versions of MariaDB have further values, such as NO_LOCK.
+        if settings.get(name, 'OFF').upper() not in ('OFF', '0'):
+            yield failure(
+                f'The server is read-only ({name} = {settings[name]}).',
+                'Connect to the primary server, or disable the setting.',
+            )
+            break
+    return 'The server accepts writes.'
+
+
+@check('Database Access', SQLITE)
+def check_sqlite_access(config: cfg.ConfigOpts, _conn: sa.Connection) -> Steps:
+    """*Failure* if the file or its directory is not writable for the user of the command.
+
+    *Warning* for a database in memory.
+    """
+    path = urls.file_of(database_url(config))
+    if path is None:
+        yield warning(
+            'The database is in memory. A process loses all data when it ends.',
+            'Set [placement_database] connection to the URL of a file or of a server.',
+        )
+    # SQLite creates its WAL in the directory.
+    elif not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        yield failure(
+            f'{path} or its directory is not writable.',
+            'Make both writable for the user of the service.',
+        )
+    return f'{path} and its directory are writable.'
+
+
+def _tables(conn: sa.Connection) -> list[sa.RowMapping]:
+    """Return what MySQL or MariaDB reports about the tables of this release."""
+    tables = conn.exec_driver_sql('SHOW TABLE STATUS').mappings()
+    return [table for table in tables if table['Name'] in models.metadata.tables]
+
+
+@check('Character Set', MYSQL)
+def check_mysql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Warning* if a collation does not support Unicode, or if those of the tables differ."""
+    # Without tables, the default of the database applies to the tables that the service creates.
+    of_tables = {row['Collation'] for row in _tables(conn)}
+    collations = sorted(of_tables) or [shown(conn, _SESSION)['collation_database']]
+    sets = {name.split('_')[0] for name in collations}
+    listed = ', '.join(collations)
+    if not sets <= _UNICODE or len(collations) > 1:
+        yield warning(
+            f'Collations of the tables: {listed}. Names with other characters are rejected, and '
+            'statements that compare columns with different collations can fail.',
+            'Convert all tables to the same collation of utf8mb4.',
+        )
+    note = '' if 'utf8mb4' in sets else ' Names with four-byte characters are rejected.'
+    return f'Collation {listed}.{note}'
+
+
+@check('Character Set', POSTGRESQL)
+def check_postgresql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Warning* if the encoding is not UTF8."""
+    encoding = shown(conn)['server_encoding']
+    if encoding != 'UTF8':
+        yield warning(
+            f'The encoding is {encoding}. Names with other characters are rejected.',
+            'Move the data to a database with the encoding UTF8.',
+        )
+    return 'The encoding is UTF8.'
+
+
+@check('Storage Engine', MYSQL)
+def check_storage_engine(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if tables do not use InnoDB."""
+    found = {table['Name']: table['Engine'] for table in _tables(conn)}
+    if not found:
+        raise Skipped('There are no tables.')
+    if wrong := sorted(name for name, engine in found.items() if engine != 'InnoDB'):
+        yield failure(
+            f'These tables do not use InnoDB: {", ".join(wrong)}. Claims could exceed capacities.',
+            'Run ALTER TABLE ... ENGINE = InnoDB for each table.',
+        )
+    return 'The tables use InnoDB.'
+
+
+@check('Binary Log Format', MYSQL)
+def check_binary_log(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the server writes its binary log with ``binlog_format = STATEMENT``."""
+    settings = shown(conn)
+    written = settings.get('log_bin', 'OFF').upper()
+    form = settings.get('binlog_format', 'ROW').upper()
+    if (written, form) == ('ON', 'STATEMENT'):
+        yield failure(
+            'binlog_format is STATEMENT, which does not permit READ COMMITTED. The service does '
+            'not start.',
+            'Set binlog_format to ROW or MIXED.',
+        )
+    return f'log_bin is {written}, binlog_format is {form}.'
+
+
+@check('Session Settings', SERVERS, as_service=True)
+def check_session(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the server or a proxy discards the settings of the service.
+
+    These settings include the isolation level READ COMMITTED, the SQL mode, and the client
+    encoding.
+    """
+    for problem in _differing(shown(conn, _SESSION), _OF_SERVICE):
+        yield failure(f'{problem}.', 'Check the proxy between the service and the server.')
+    return 'The connection has the isolation level and the other settings of the service.'
+
+
+@check('Connection Limits', MYSQL)
+def check_mysql_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Warning* if the server closes idle connections (``wait_timeout``) before the service does.
+
+    The service closes them after ``[placement_database] connection_recycle_time``. *Warning* if the
+    server accepts fewer connections than all processes of all machines can open: ``--machines``
+    times ``--processes`` times the connections of a process. These are ``max_pool_size`` plus
+    ``max_overflow``, at most two for each of ``--threads``, and one connection of ``/healthcheck``.
+    The limit of the account counts, too. The details contain the number of processes for which the
+    connections are sufficient.
+    """
+    settings = shown(conn)
+    # In the session, this is the limit of the account; 0 means no limit.
+    of_user = int(shown(conn, _SESSION).get('max_user_connections', '0'))
+    of_server = int(settings['max_connections'])
+    accepted = min(of_server, of_user or of_server)
+    return (yield from _limits(config, accepted, 'wait_timeout', int(settings['wait_timeout'])))
+
+
+@check('Connection Limits', POSTGRESQL)
+def check_postgresql_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Warning* in the same cases. The setting is ``idle_session_timeout``.
+
+    The limits of the role and of the database count, too.
+    """
+    settings = shown(conn)
+    reserved = ('superuser_reserved_connections', 'reserved_connections')
+    accepted = int(settings['max_connections']) - sum(int(settings.get(n, '0')) for n in reserved)
+    accepted = min([accepted, *(n for n in conn.scalars(_POSTGRESQL_LIMITS) if n >= 0)])
+    # In milliseconds; new in PostgreSQL 14.
+    idle = int(settings.get('idle_session_timeout', '0')) // 1000
+    return (yield from _limits(config, accepted, 'idle_session_timeout', idle))
+
+
+def _limits(config: cfg.ConfigOpts, accepted: int, setting: str, idle: int) -> Steps:
+    """Compare the limits of a server with the connections of all processes of the service.
+
+    :param accepted: the maximum number of connections, of all clients or of the user
+    :param setting: the setting with the time after which the server closes an idle connection
+    :param idle: this time in seconds; 0: never
+    """
+    options, size = config.placement_database, config.command
+    # It is not None, because the threads limit the number.
+    each = connections_of_process(options, size.threads) or 0
+    opened, kept = size.machines * size.processes * each, options.connection_recycle_time
+    if idle and not 0 <= kept < idle:
+        yield warning(
+            f'The server closes idle connections after {idle} seconds ({setting}), and the service '
+            f'keeps them for {kept} seconds.',
+            f'Set [placement_database] connection_recycle_time to a smaller value than {setting}.',
+        )
+    used = (
+        f'The service can open {opened} connections (machines: {size.machines}, processes of each: '
+        f'{size.processes}, threads of each: {size.threads}, connections of each process: {each})'
     )
-    action = next((text for applies, text in actions if applies(error)), 'Start the server')
-    return f'{action}, or correct the URL in [placement_database]'
+    if opened > accepted:
+        yield warning(
+            f'{used}, and the server accepts {accepted}.',
+            'Increase max_connections of the server and the limit of the user, or decrease '
+            'max_pool_size and max_overflow in [placement_database], or the number of processes.',
+        )
+    return f'{used}. The server accepts {accepted}: enough for {accepted // each} processes.'
+
+
+@check('Galera Cluster', MYSQL)
+def check_galera(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the node is not part of the primary component or not ready.
+
+    *Failure* if ``innodb_autoinc_lock_mode`` is not 2, if ``binlog_format`` is not ``ROW``, or if
+    ``[placement_database] mysql_wsrep_sync_wait`` lacks one of the bits 1, 2, and 4; see
+    :doc:`../admin/galera`. *Warning* if the node is not synchronized, or if ``wsrep_dirty_reads``
+    is ``ON``. *Warning* if the number of members is one or even.
+    """
+    settings = shown(conn)
+    if settings.get('wsrep_on', 'OFF').upper() != 'ON':
+        raise Skipped('The server is not a node of a Galera cluster.')
+    settings |= shown(conn, "GLOBAL STATUS LIKE 'wsrep%%'")
+    for problem in _differing(settings, _WORKING):
+        yield failure(
+            f'The node is not part of the primary component, or rejects queries: {problem}.',
+            'Restore the connection of the node to the cluster, or examine its log.',
+        )
+    for problem in _differing(settings, _NODE):
+        yield failure(f'Galera does not support {problem}.', 'Correct the setting on every node.')
+    waits = config.placement_database.mysql_wsrep_sync_wait
+    if waits is not None and not connections.is_sufficient(waits):
+        yield failure(
+            f'mysql_wsrep_sync_wait is {waits}, so that responses can contain outdated data.',
+            'Remove the option [placement_database] mysql_wsrep_sync_wait, or set it to '
+            f'{waits | connections.SYNC_WAIT_BITS}.',
+        )
+    for problem in _differing(settings, _CURRENT):
+        yield warning(
+            f'The node is behind the cluster, or permits outdated reads: {problem}.',
+            'Wait until the node is synchronized, or correct the setting.',
+        )
+    size = int(settings['wsrep_cluster_size'])
+    if size == 1 or size % 2 == 0:
+        yield warning(
+            f'The number of members is {size}. A single failure, for example of the network, can '
+            'stop the cluster.',
+            'Use three members or another odd number, for example with an arbitrator (garbd).',
+        )
+    return f'The node is part of the primary component with {size} members.'
+
+
+@check('Replication Group', MYSQL)
+def check_group(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Warning* if the group has several primaries.
+
+    *Warning* if ``[placement_database] slave_connection`` is set; see :ref:`group-replication`.
+    """
+    settings = shown(conn)
+    if not settings.get('group_replication_group_name'):
+        raise Skipped('The server is not a node of a replication group.')
+    if connections.has_several_primaries(settings):
+        yield warning(
+            'The group has several primaries. Each request waits for the writes of all nodes, and '
+            'conflicting writes on two nodes are repeated.',
+            'Set group_replication_single_primary_mode to ON, or send all requests of the service '
+            'to one node.',
+        )
+    if config.placement_database.slave_connection:
+        yield warning(
+            'slave_connection is set, but the service reads only from connection, because a '
+            'replica can return outdated data.',
+            'Remove the option [placement_database] slave_connection.',
+        )
+    return 'The node is part of a group with a single primary.'

@@ -1,7 +1,6 @@
 """Checks of Keystone and of memcached, in which the service stores validated tokens."""
 
 from concurrent import futures
-import functools
 import os
 import secrets
 import ssl
@@ -15,7 +14,7 @@ from oslo_config import cfg
 from pymemcache.client.base import Client
 
 from placement import token_cache
-from placement.admin.preflight import database, options
+from placement.admin.preflight import configuration, database
 from placement.admin.preflight.model import Skipped, Steps, Verdict, check, failure, ok, warning
 from placement.conf import authtoken
 from placement.conf.authtoken import GROUP
@@ -36,26 +35,13 @@ _VALIDATING_ROLES = frozenset({'service', 'admin'})
 def check_options(config: cfg.ConfigOpts) -> Steps:
     """*Failure* if ``auth_type`` is not set or unknown, or if ``memcache_secret_key`` is missing.
 
-    *Failure* if the user cannot read ``cafile``, ``certfile``, or ``keyfile``. *Warning* if
-    ``www_authenticate_uri`` is not set, if ``service_token_roles_required`` is false, or if
-    ``insecure`` is true.
+    *Failure* if the address of a memcached server is invalid, or if the user cannot read
+    ``cafile``, ``certfile``, or ``keyfile``. *Warning* if ``www_authenticate_uri`` is not set, if
+    ``service_token_roles_required`` is false, or if ``insecure`` is true.
     """
     if config.api.auth_strategy == 'noauth2':
         raise Skipped('The service does not use Keystone (noauth2).')
-    group, plugin = config[GROUP], config[options.plugin_group(config)].auth_type
-    if not plugin:
-        yield failure(
-            'auth_type is not set, so that the service cannot validate tokens.',
-            f'Set [{GROUP}] auth_type, auth_url, and the credentials of the service user.',
-        )
-    else:
-        try:
-            loading.get_plugin_loader(plugin)
-        except auth_exceptions.NoMatchingPlugin:
-            yield failure(
-                f'The auth plugin {plugin} is not installed.',
-                f'Correct [{GROUP}] auth_type, for example to password.',
-            )
+    group, plugin = config[GROUP], config[configuration.plugin_group(config)].auth_type
     for name in ('cafile', 'certfile', 'keyfile'):
         if group[name] and not os.access(group[name], os.R_OK):
             yield failure(
@@ -68,12 +54,6 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
             'clients can use.',
             f'Set [{GROUP}] www_authenticate_uri to the public URL of Keystone.',
         )
-    if authtoken.strategy(config) != 'none' and not group.memcache_secret_key:
-        yield failure(
-            'memcache_security_strategy is set, and memcache_secret_key is not. The service does '
-            'not start.',
-            f'Set [{GROUP}] memcache_secret_key to a random text.',
-        )
     if not group.service_token_roles_required:
         yield warning(
             'service_token_roles_required is false, so that any token is valid as a service token.',
@@ -84,6 +64,9 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
             'insecure is true, so that another host can replace Keystone and make any token valid.',
             f'Remove [{GROUP}] insecure, and set cafile to the file with the CA of Keystone.',
         )
+    # Without valid options, the service does not start, or it rejects every token.
+    authtoken.validate(config)
+    loading.get_plugin_loader(plugin)
     return f'The auth plugin is {plugin}.'
 
 
@@ -97,7 +80,7 @@ def check_endpoints(config: cfg.ConfigOpts) -> Steps:
     *Warning* if the response is not that of Keystone, or if one of these is an ``http://`` URL of
     another host.
     """
-    group, plugin = config[GROUP], config[options.plugin_group(config)]
+    group, plugin = config[GROUP], config[configuration.plugin_group(config)]
     urls = {
         f'[{GROUP}] www_authenticate_uri': group.www_authenticate_uri,
         'auth_url': plugin.auth_url if 'auth_url' in plugin else None,
@@ -148,7 +131,7 @@ def _reason(error: Exception, config: cfg.ConfigOpts) -> str:
         innermost = innermost.__context__
     if isinstance(innermost, OSError) and innermost.strerror:
         return f'{innermost.strerror}.'
-    return options.masked(' '.join(str(error).split()), config)
+    return configuration.masked(' '.join(str(error).split()), config)
 
 
 @check(_CREDENTIALS, needs=_OPTIONS)
@@ -166,8 +149,6 @@ def check_credentials(config: cfg.ConfigOpts) -> Steps:
             f'Correct the credentials in [{GROUP}], or create the user and its role.',
         )
         return ''
-    if access is None:
-        return 'The service has a token; this auth plugin does not describe its user.'
     roles = access.role_names or ()
     listed = ', '.join(roles) or 'none'
     who = f'User {access.username}, project {access.project_name or "none"}, roles: {listed}.'
@@ -188,52 +169,41 @@ def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
     ``interface``; without it, every request with a token fails with 503 Service Unavailable.
     *Warning* as for ``Keystone Endpoints``.
     """
-    group, access = config[GROUP], _access(config)
-    if access is None:
-        raise Skipped('The token contains no catalog.')
+    group, catalog = config[GROUP], _access(config).service_catalog
     try:
-        url = access.service_catalog.url_for(
+        url = catalog.url_for(
             service_type='identity', interface=group.interface, region_name=group.region_name
         )
     except auth_exceptions.CatalogException:
-        where = f' in the region {group.region_name}' if group.region_name else ''
         yield failure(
-            f'The catalog contains no {group.interface} endpoint of the type identity{where}. '
-            'Every request with a token fails with 503 Service Unavailable.',
+            f'The catalog contains no {group.interface} endpoint of the type identity'
+            f'{_where(config)}. Every request with a token fails with 503 Service Unavailable.',
             f'Correct [{GROUP}] region_name or interface.',
         )
     else:
         yield _endpoint(config, 'identity', url)
 
 
+def _where(config: cfg.ConfigOpts) -> str:
+    region = config[GROUP].region_name
+    return f' in the region {region}' if region else ''
+
+
 @check('Service Catalog', needs=_CREDENTIALS)
 def check_catalog(config: cfg.ConfigOpts) -> Steps:
-    """*Warning* if the catalog contains no endpoint of the type ``placement``, or no internal one.
+    """*Warning* if the catalog contains no internal endpoint of the type ``placement``.
 
     The check applies to ``[keystone_authtoken] region_name`` or, without it, to all regions. It
     requests each endpoint with ``cafile`` or ``insecure`` of ``[keystone_authtoken]``. *Warning*
     for each endpoint that does not respond with 200 OK within 5 seconds. Before a rollout, no
     endpoint responds.
     """
-    access, region = _access(config), config[GROUP].region_name
-    if access is None or not access.has_service_catalog():
-        raise Skipped('The token contains no catalog.')
-    listed = access.service_catalog.get_endpoints(service_type='placement', region_name=region)
-    endpoints = sorted(
-        (str(one.get('interface')), str(one.get('url'))) for ones in listed.values() for one in ones
-    )
-    create = f'Run `openstack endpoint create --region {region or "REGION"} placement'
-    where = f' in the region {region}' if region else ''
-    if not endpoints:
-        yield warning(
-            f'The catalog contains no endpoint of the type placement{where}.',
-            f'{create} public URL`, or correct [{GROUP}] region_name.',
-        )
-        return ''
+    region, catalog = config[GROUP].region_name, _access(config).service_catalog
+    found = catalog.get_endpoint_data_list('placement', interface=None, region_name=region)
+    endpoints = sorted((str(one.interface), str(one.url)) for one in found)
     # One after the other, the requests could exceed the time limit of the check.
-    with futures.ThreadPoolExecutor(len(endpoints)) as pool:
-        request = functools.partial(_response, config, timeout=_ENDPOINT_TIMEOUT)
-        responses = pool.map(request, (url for _, url in endpoints))
+    with futures.ThreadPoolExecutor() as pool:
+        responses = pool.map(lambda one: _response(config, one[1], _ENDPOINT_TIMEOUT), endpoints)
     for (interface, url), (status, reason) in zip(endpoints, responses, strict=True):
         if status != 200:
             error = f'the status code {status}.' if status else f'no response: {reason}'
@@ -244,9 +214,10 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
             )
     if 'internal' not in dict(endpoints):
         yield warning(
-            'The catalog contains no internal endpoint of the type placement. Other services use '
-            'the internal endpoint first.',
-            f'{create} internal URL`.',
+            f'The catalog contains no internal endpoint of the type placement{_where(config)}. '
+            'Other services use the internal endpoint first.',
+            f'Run `openstack endpoint create --region {region or "REGION"} placement internal URL`,'
+            f' or correct [{GROUP}] region_name.',
         )
     described = '; '.join(f'{interface} {url}' for interface, url in endpoints)
     return f'Endpoints of the service, which respond: {described}.'
@@ -272,16 +243,17 @@ def _session(config: cfg.ConfigOpts, timeout: int = _TIMEOUT) -> auth_session.Se
 
 
 def _access(config: cfg.ConfigOpts) -> Any:
-    """Return the token of the service user with its identity; None if the plugin has none.
+    """Return the token of the service user with its identity.
 
     :raises keystoneauth1.exceptions.ClientException: Keystone does not issue a token
+    :raises Skipped: the auth plugin does not describe the user of its token
     """
     session = _session(config)
     plugin: Any = loading.load_auth_from_conf_options(config, GROUP)
     if hasattr(plugin, 'get_access'):
         return plugin.get_access(session)
     plugin.get_token(session)
-    return None
+    raise Skipped('The service has a token; this auth plugin does not describe its user.')
 
 
 # memcached --------------------------------------------------------------------
@@ -344,14 +316,10 @@ def _server_error(address: authtoken.Address, tls: ssl.SSLContext | None) -> str
     """Write and read a value; return why it failed, or an empty text."""
     key, value = f'placement-preflight/{secrets.token_hex(16)}', b'{}'
     client = Client(
-        address,
-        connect_timeout=_CACHE_TIMEOUT,
-        timeout=_CACHE_TIMEOUT,
-        default_noreply=False,
-        tls_context=tls,
+        address, connect_timeout=_CACHE_TIMEOUT, timeout=_CACHE_TIMEOUT, tls_context=tls
     )
     try:
-        if client.set(key, value, expire=_EXPIRATION) and client.get(key) == value:
+        if client.set(key, value, _EXPIRATION, noreply=False) and client.get(key) == value:
             return ''
     # A client raises other exceptions, too, if the response is not one of memcached.
     except Exception as error:

@@ -1,10 +1,8 @@
 """The results of checks, and the decorator of the functions that are checks."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
-
-from oslo_upgradecheck.upgradecheck import Code
 
 # A check yields a verdict for each problem. If it yields nothing, the result is `ok`, with the
 # returned text as its details.
@@ -20,12 +18,12 @@ class Skipped(Exception):  # noqa: N818 - it is no error
 class Verdict:
     """What a check reports about one fact.
 
-    :ivar code: None if the check was skipped
+    :ivar result: `failure`, `warning`, `ok`, or `skipped`
     :ivar detail: what the check has read
     :ivar remedy: what the operator can do; empty if there is nothing to do
     """
 
-    code: Code | None
+    result: str
     detail: str
     remedy: str = ''
 
@@ -68,28 +66,16 @@ def check(
     return register
 
 
-def collect(steps: Steps) -> Sequence[Verdict]:
-    """Execute a check. Return what it yields or, if that is nothing, the result `ok`."""
-    verdicts: list[Verdict] = []
-    try:
-        while True:
-            verdicts.append(next(steps))
-    except StopIteration as end:
-        return verdicts or [ok(end.value)]
-    except Skipped as reason:
-        return [Verdict(None, str(reason))]
-
-
 def ok(detail: str) -> Verdict:
     """Return the verdict that there is nothing to do."""
-    return Verdict(Code.SUCCESS, detail)
+    return Verdict('ok', detail)
 
 
 def warning(detail: str, remedy: str) -> Verdict:
     """Return the verdict that the service works, but that the operator should act."""
-    return Verdict(Code.WARNING, detail, remedy)
+    return Verdict('warning', detail, remedy)
 
 
 def failure(detail: str, remedy: str) -> Verdict:
     """Return the verdict that the service does not start or does not work."""
-    return Verdict(Code.FAILURE, detail, remedy)
+    return Verdict('failure', detail, remedy)

@@ -36,11 +36,10 @@ def check_privileges(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
         raise Skipped('There are no tables.')
     if lacking := _missing_privileges(conn, schema.existing):
         lists = (f'{privilege} on {", ".join(names)}' for privilege, names in lacking.items())
-        sequences = ' Grant USAGE on all sequences.' if 'USAGE' in lacking else ''
         yield failure(
             f'The user lacks: {"; ".join(lists)}.',
-            'Grant SELECT, INSERT, UPDATE, and DELETE on all tables of the database to the user.'
-            + sequences,
+            'Grant SELECT, INSERT, UPDATE, and DELETE on all tables of the database to the user, '
+            'and on PostgreSQL, USAGE on all sequences.',
         )
     elif schema.existing:
         yield ok(f'The user can read and write {len(schema.existing)} tables.')
@@ -71,13 +70,13 @@ def _missing_privileges(conn: sa.Connection, names: Sequence[str]) -> dict[str, 
 
 def _attempts(table: sa.Table) -> dict[str, sa.Executable]:
     """Return a statement for each privilege that needs it on all columns and affects no row."""
-    none, values = sa.false(), dict.fromkeys(table.c.keys(), sa.null())
-    no_row = sa.select(*(value.label(name) for name, value in values.items())).where(none)
+    no_row = sa.select(table).where(sa.false())
+    names = table.c.keys()
     return {
-        'SELECT': sa.select(table).where(none),
-        'INSERT': sa.insert(table).from_select(list(values), no_row, include_defaults=False),
-        'UPDATE': sa.update(table).values(values).where(none),
-        'DELETE': sa.delete(table).where(none),
+        'SELECT': no_row,
+        'INSERT': sa.insert(table).from_select(names, no_row, include_defaults=False),
+        'UPDATE': sa.update(table).values(dict.fromkeys(names, sa.null())).where(sa.false()),
+        'DELETE': sa.delete(table).where(sa.false()),
     }
 
 
@@ -109,9 +108,10 @@ def check_revision(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
         if config.placement_database.sync_on_startup and not migration.missing_privileges(conn):
             return f'{state} The service upgrades the schema when it starts (sync_on_startup).'
         yield failure(state, 'Run `placement-manage db sync`.')
-    elif schema.revision is None and missing:
+    elif missing and schema.revision in (None, head):
         yield failure(
-            f'The database has no revision and only a part of the tables. Missing: {missing}.',
+            f'The revision is {schema.revision or "unknown"}, and these tables do not exist: '
+            f'{missing}.',
             'Check that the URL names the right database, or restore it from a backup.',
         )
     elif schema.revision is None:
@@ -125,11 +125,6 @@ def check_revision(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
         yield warning(
             f'The revision {schema.revision} is unknown. It can belong to a newer release.',
             'Check that the URL names the right database, or install the newer release.',
-        )
-    elif missing:
-        yield failure(
-            f'The revision is {head}, but these tables do not exist: {missing}.',
-            'Restore the database from a backup.',
         )
     return f'The schema is at revision {head}.'
 
@@ -179,5 +174,5 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
 def _result(steps: Steps) -> Result:
     """Return the result of an upgrade check that yields at most one verdict."""
     for verdict in steps:
-        return Result(verdict.code or Code.SUCCESS, f'{verdict.detail} {verdict.remedy}')
+        return Result(Code[verdict.result.upper()], f'{verdict.detail} {verdict.remedy}')
     return Result(Code.SUCCESS)

@@ -12,7 +12,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement import conf
-from placement.admin.preflight import database, identity, model, report, settings
+from placement.admin.preflight import database, identity, model, report
 from placement.admin.preflight.model import Check, Steps
 from placement.conf import database as database_options
 
@@ -20,6 +20,7 @@ Settings = Mapping[str, str]
 COLLATION = 'utf8mb4_general_ci'
 LATIN, UTF8MB3 = 'latin1_swedish_ci', 'utf8mb3_general_ci'
 STRICT, COMMITTED = {'sql_mode': 'STRICT_ALL_TABLES,TRADITIONAL'}, 'READ-COMMITTED'
+PG_ISOLATION = 'default_transaction_isolation'
 NODE = {
     'wsrep_on': 'ON',
     'innodb_autoinc_lock_mode': '2',
@@ -40,8 +41,10 @@ class Server:
     """A connection to a server with some settings.
 
     :param values: the values that a statement for other things than settings returns: the
-        collations of the tables, the limits of the account, or whether the server is a replica
+        collations of the tables, or the limits of the account
     """
+
+    dialect = mock.Mock()
 
     def __init__(self, settings: Settings, values: Sequence[Any] = ()) -> None:
         self.settings = settings
@@ -49,80 +52,68 @@ class Server:
 
     def exec_driver_sql(self, statement: str) -> Any:
         if statement != 'SHOW TABLE STATUS':
-            return self.execute(statement)
+            return self.settings.items()
         found = {'Name': 'consumers', 'Engine': 'InnoDB'}
         others = [{'Name': 'other', 'Engine': 'MyISAM', 'Collation': LATIN}]
         rows = [{**found, 'Collation': value} for value in self.values] + others
         return mock.Mock(mappings=lambda: rows)
-
-    def execute(self, _statement: Any) -> Any:
-        return self.settings.items()
-
-    def scalar(self, _statement: Any) -> Any:
-        return self.values[0]
 
     def scalars(self, _statement: Any) -> Any:
         return self.values
 
 
 def collation(name: str) -> Settings:
-    return {'collation_database': name, 'character_set_database': name.split('_')[0]}
+    return {'collation_database': name}
 
 
 # For each check: the settings of the server, the values of other statements, the results of the
 # check, and a text in the first one. Servers with other settings are in test_preflight_databases.
 Case = tuple[Settings, Sequence[Any], str, str]
 CASES: Mapping[Callable[..., Steps], Sequence[Case]] = {
-    settings.check_mysql_access: (
+    database.check_access: (
         ({'read_only': 'OFF', 'super_read_only': '0'}, (), 'ok', ''),
         ({'read_only': 'NO_LOCK'}, (), 'failure', 'read_only = NO_LOCK'),
         ({'super_read_only': 'ON', 'read_only': 'ON'}, (), 'failure', 'super_read_only = ON'),
+        ({'transaction_read_only': 'on'}, (), 'failure', 'primary server'),
     ),
-    settings.check_postgresql_access: (({}, (True,), 'failure', 'replica'),),
-    settings.check_mysql_characters: (
-        (collation(COLLATION), (), 'ok', 'Character set utf8mb4, collation utf8mb4_general'),
+    database.check_mysql_characters: (
+        (collation(COLLATION), (), 'ok', 'Collation utf8mb4_general_ci.'),
         (collation(LATIN), (), 'warning', 'other characters are rejected'),
         (collation(LATIN), (COLLATION, COLLATION), 'ok', ''),
         (collation(UTF8MB3), (UTF8MB3,), 'ok', 'four-byte characters are rejected'),
         (collation(UTF8MB3), (COLLATION, UTF8MB3), 'warning', 'different collations'),
     ),
-    settings.check_storage_engine: (
-        ({'default_storage_engine': 'InnoDB'}, (), 'ok', 'The default storage engine is'),
-        ({'default_storage_engine': 'MyISAM'}, (), 'failure', 'storage engine is MyISAM'),
-        ({'default_storage_engine': 'MyISAM'}, (COLLATION,), 'ok', 'The tables use'),
-    ),
-    settings.check_binary_log: (
-        ({'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, (), 'ok', 'no binary log'),
+    database.check_storage_engine: (({}, (), 'skipped', ''), ({}, (COLLATION,), 'ok', '')),
+    database.check_binary_log: (
+        ({'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, (), 'ok', 'log_bin is OFF'),
         ({'log_bin': 'ON', 'binlog_format': 'MIXED'}, (), 'ok', 'MIXED'),
         # Later versions of MySQL support ROW only.
         ({'log_bin': 'ON'}, (), 'ok', 'ROW'),
     ),
-    settings.check_mysql_session: (
+    database.check_session: (
         ({'tx_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
         ({'transaction_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
         ({'tx_isolation': 'REPEATABLE-READ', **STRICT}, (), 'failure', 'REPEATABLE-READ'),
-        ({'tx_isolation': COMMITTED, 'sql_mode': ''}, (), 'failure', 'not strict'),
-        ({}, (), 'failure failure', 'The isolation level is unknown.'),
+        ({'tx_isolation': COMMITTED, 'sql_mode': ''}, (), 'failure', 'of STRICT_ALL_TABLES'),
+        ({PG_ISOLATION: 'read committed', 'client_encoding': 'UTF8'}, (), 'ok', ''),
+        ({PG_ISOLATION: 'serializable', 'client_encoding': 'SQL'}, (), 'failure failure', 'serial'),
     ),
-    settings.check_postgresql_session: (
-        ({}, (), 'failure failure', 'None instead of read committed'),
-    ),
-    settings.check_group: (
+    database.check_group: (
         ({}, (), 'skipped', ''),
         ({'group_replication_group_name': ''}, (), 'skipped', ''),
         (GROUP, (), 'ok', ''),
         ({**GROUP, SINGLE: 'OFF'}, (), 'warning', f'{SINGLE} to ON'),
     ),
-    settings.check_galera: (
+    database.check_galera: (
         ({'wsrep_on': 'OFF'}, (), 'skipped', ''),
         (NODE, (), 'ok', '3 members'),
-        ({**NODE, 'wsrep_cluster_size': '2'}, (), 'warning', 'halves'),
+        ({**NODE, 'wsrep_cluster_size': '2'}, (), 'warning', 'members is 2.'),
         ({**NODE, 'wsrep_cluster_size': '5'}, (), 'ok', ''),
         ({**NODE, 'wsrep_cluster_status': 'non-Primary'}, (), 'failure', 'non-Primary'),
         ({**NODE, 'wsrep_ready': 'OFF'}, (), 'failure', 'wsrep_ready'),
         ({**NODE, 'wsrep_local_state_comment': 'Donor'}, (), 'warning', 'Donor'),
-        ({**NODE, 'innodb_autoinc_lock_mode': '1'}, (), 'failure', 'lock_mode to 2'),
-        ({**NODE, 'binlog_format': 'MIXED'}, (), 'failure', 'binlog_format to ROW'),
+        ({**NODE, 'innodb_autoinc_lock_mode': '1'}, (), 'failure', 'lock_mode = 1 instead of 2'),
+        ({**NODE, 'binlog_format': 'MIXED'}, (), 'failure', 'MIXED instead of ROW'),
         ({**NODE, 'wsrep_dirty_reads': 'ON'}, (), 'warning', 'wsrep_dirty_reads'),
         ({**NODE, 'wsrep_dirty_reads': 'OFF'}, (), 'ok', ''),
     ),
@@ -149,8 +140,8 @@ def configuration(
 
 class SettingsTest(base.BaseTestCase):
     def assertVerdicts(self, expected: str, text: str, steps: Steps) -> None:
-        verdicts = model.collect(steps)
-        results = ' '.join(report.RESULTS[verdict.code] for verdict in verdicts)
+        verdicts = report.collect(steps, mock.Mock())
+        results = ' '.join(verdict.result for verdict in verdicts)
         self.assertEqual(expected, results, verdicts)
         self.assertIn(text, f'{verdicts[0].detail} {verdicts[0].remedy}')
 
@@ -165,26 +156,33 @@ class SettingsTest(base.BaseTestCase):
         for value, remedy in ((7, ''), (15, ''), (0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
             config = configuration({'mysql_wsrep_sync_wait': value})
             expected = ('failure', f'or set it to {remedy}.') if remedy else ('ok', '')
-            steps = settings.check_galera(config, Server(NODE))
+            steps = database.check_galera(config, Server(NODE))
             self.assertVerdicts(*expected, steps)
-        steps = settings.check_group(configuration({'slave_connection': 'x'}), Server(GROUP))
+        steps = database.check_group(configuration({'slave_connection': 'x'}), Server(GROUP))
         self.assertVerdicts('warning', 'slave_connection is set', steps)
 
     def test_the_limits_of_mysql(self):
         """A process with one thread opens 3 connections."""
-        one, ten = 'A process with 1 thread can open 3 connections', '10 processes (machines: 2, '
+        one = 'threads of each: 1, connections of each process: 3). The server accepts 30: enough'
         for most, idle, recycle, size, results, text in (
-            (30, 0, 3600, (), 'ok', f'accepts 30 connections. {one}: enough for 10 processes'),
+            (30, 0, 3600, (), 'ok', f'{one} for 10 processes'),
             (30, 3601, 3600, (2, 5), 'ok', ''),
             (30, 3600, 3600, (), 'warning', 'wait_timeout'),
             (30, 600, -1, (), 'warning', 'for -1 seconds'),  # the pool keeps connections forever
             (2, 600, 3600, (), 'warning warning', 'wait_timeout'),
-            (29, 28800, 3600, (2, 5), 'warning', f'{ten}processes of each: 5, threads of each: 1)'),
-            (139, 28800, 3600, (2, 5, 8), 'warning', 'can open 140 connections, 14 each'),
+            (
+                29,
+                28800,
+                3600,
+                (2, 5),
+                'warning',
+                '30 connections (machines: 2, processes of each: 5, ',
+            ),
+            (139, 28800, 3600, (2, 5, 8), 'warning', 'can open 140 connections'),
         ):
             config = configuration({'connection_recycle_time': recycle}, *size)
             server = Server({'max_connections': str(most), 'wait_timeout': str(idle)})
-            self.assertVerdicts(results, text, settings.check_mysql_limits(config, server))
+            self.assertVerdicts(results, text, database.check_mysql_limits(config, server))
 
     def test_the_limits_of_postgresql(self):
         """The role and the database can have limits, too; old versions have fewer settings."""
@@ -195,7 +193,7 @@ class SettingsTest(base.BaseTestCase):
             ({}, (0, 20), 0),
             ({}, (200, -1), 100),
         ):
-            steps = settings.check_postgresql_limits(
+            steps = database.check_postgresql_limits(
                 configuration(RECYCLE), Server({**PG_LIMITS, **values}, more)
             )
             self.assertVerdicts('ok' if most else 'warning', f'accepts {most}', steps)
@@ -249,8 +247,8 @@ class EncryptionTest(base.BaseTestCase):
                     sa.make_url(text), 'Connected', cipher, is_verified
                 )
                 is_safe = bool(cipher) and is_verified
-                self.assertEqual(not is_safe, f'Add {parameters}' in verdict.remedy, text)
-                self.assertEqual(not cipher, 'TLS on the server' in verdict.remedy)
+                self.assertEqual(not is_safe, f'add {parameters}' in verdict.remedy, text)
+                self.assertEqual(not cipher, 'not encrypted' in verdict.detail)
 
     def test_urls(self):
         """HTTP to another host is not encrypted."""
@@ -296,14 +294,15 @@ class RunTest(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(report, 'CHECKS', checks))
         self.assertEqual(
             [
-                ('a', 'failure', 'The check failed: in two lines, with *** and hushed'),
+                ('a', 'ok', 'Fine.'),
+                ('a', 'failure', 'in two lines, with *** and hushed.'),
                 ('b', 'failure', 'The check did not end within 5 seconds.'),
                 ('c', 'ok', 'Fine.'),
                 ('d', 'skipped', 'The check "b" failed.'),
                 ('e', 'skipped', 'The check "b" failed.'),
             ],
             [
-                (name, report.RESULTS[verdict.code], verdict.detail)
-                for name, verdict in report.run(parsed({}), seconds=5)
+                (one['name'], one['result'], one['detail'])
+                for one in report.run(parsed({}), seconds=5)
             ],
         )

@@ -289,8 +289,6 @@ class UnverifiedTest(base.BaseTestCase):
         for error in (*self.UNVERIFIED, *self.OTHER):
             expected = error in self.UNVERIFIED
             self.assertEqual(expected, failures.is_unverified(wrapped(error)), error)
-        # PyMySQL cannot read the certificate of the CA.
-        self.assertTrue(failures.is_unverified(FileNotFoundError(2, 'No such file or directory')))
 
 
 class AllEnginesTest(base.BaseTestCase):
