@@ -87,10 +87,11 @@ class DatabaseServer:
     def kill(self) -> None:
         """Kill the server with SIGKILL, so that it cannot write anything before it ends."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
+        killed = self._signal(signal.SIGKILL)
         self._process.wait()
+        # A process of PostgreSQL serves its connection until it ends.
+        wait_until(lambda: all(map(_is_stopped, killed)))
         if self._engine == 'postgresql':
-            # The other processes of the server end when they notice the end of their parent.
             (self._folder / 'data' / 'postmaster.pid').unlink(missing_ok=True)
 
     def hang(self) -> None:
