@@ -1,6 +1,5 @@
 """The command `placement-manage explain`."""
 
-import argparse
 from collections.abc import Iterable
 import contextlib
 import pathlib
@@ -41,17 +40,12 @@ command line is not valid, or the database cannot be read.
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
     parser = program.add_database_command(commands, 'explain', _explain, _TEXT, epilog=_EPILOG)
-    program.add_options(parser, _OPTIONS, nearest={'type': _count, 'default': 5})
+    program.add_options(
+        parser, _OPTIONS, nearest={'type': program.number(0, 999_999_999), 'default': 5}
+    )
     assume.add_option(parser)
     output.add_names_option(parser)
     output.add_format_option(parser)
-
-
-def _count(text: str) -> int:
-    # int() accepts forms such as 1_0, and raises ValueError for very long texts.
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to 999999999")
-    return int(text)
 
 
 def _query(given: str, request_id: str | None) -> tuple[str, str | None]:

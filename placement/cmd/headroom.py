@@ -1,7 +1,8 @@
 """The command `placement-manage headroom`."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+import itertools
 import sys
 from typing import Any
 
@@ -11,8 +12,6 @@ from placement.admin import atomic_file, cloud, names, query_text, tables
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import AGGREGATE, TREE
-from placement.admin.headroom.simulation import Simulation
-from placement.candidates.model import Query
 from placement.cmd import assume, output, program
 from placement.schemas import IDENTIFIER
 
@@ -23,90 +22,68 @@ _TEXT = (
     'Count how many more claims of a query fit. The claims are simulated; the command does not '
     'write to the database.'
 )
-_OWNER = 'headroom'
-_MAX_CLAIMS = 100_000
-# The options that have an effect only with --claims.
-_OPTIONS_OF_CLAIMS = ('max_claims', 'project', 'user')
-# The number of identical lines that are written at once.
-_LINES_AT_ONCE = 1000
+_OPTIONS = """
+QUERY
+    a query of GET /allocation_candidates: a query string, a path with a query, or a URL; - reads
+    queries from standard input, one a line
+--microversion X.Y
+    default: %(default)s
+--by
+    count the claims by root provider or by aggregate of the root provider; default: tree
+--claims FILE
+    write the claims of the only query to this file, each as a line with the body of PUT
+    /allocations/{consumer}
+--max-claims N
+    write at most N claims; default: %(default)s
+--project ID
+    the project of the claims; default: %(default)s
+--user ID
+    the user of the claims; default: %(default)s
+"""
+_EPILOG = """
+Exit status: 0 at least one claim of each query fits; 1 no claim of some query fits; 2 a query, an
+assumption, or the command line is not valid, the database cannot be read, or the file cannot be
+written.
+"""
+# The defaults of the options that have an effect only with --claims.
+_OF_CLAIMS = {'max_claims': 100_000, 'project': 'headroom', 'user': 'headroom'}
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'headroom', _headroom, _TEXT)
-    parser.epilog = (
-        'Exit status: 0 at least one claim of each query fits; 1 no claim of some query fits; 2 a '
-        'query, an assumption, or the command line is not valid, the database cannot be read, or '
-        'the file cannot be written.'
+    parser = program.add_database_command(commands, 'headroom', _headroom, _TEXT, epilog=_EPILOG)
+    program.add_options(
+        parser,
+        _OPTIONS,
+        query={'nargs': '+'},
+        microversion={'default': 'latest'},
+        by={'action': 'store', 'choices': (TREE, AGGREGATE)},
+        max_claims={'type': program.number(1, 999_999_999)},
     )
-    parser.add_argument(
-        'queries',
-        metavar='QUERY',
-        nargs='+',
-        help='a query of GET /allocation_candidates: a query string, a path with a query, or a '
-        'URL; - reads queries from standard input, one a line',
-    )
-    parser.add_argument(
-        '--microversion', metavar='X.Y', default='latest', help='default: %(default)s'
-    )
-    parser.add_argument(
-        '--by',
-        choices=(TREE, AGGREGATE),
-        help='count the claims by root provider or by aggregate of the root provider; '
-        f'default: {TREE}',
-    )
-    parser.add_argument(
-        '--claims',
-        metavar='FILE',
-        help='write the claims of the only query to this file, each as a line with the body of '
-        'PUT /allocations/{consumer}',
-    )
-    parser.add_argument(
-        '--max-claims',
-        metavar='N',
-        type=_count,
-        help=f'write at most N claims; default: {_MAX_CLAIMS}',
-    )
-    parser.add_argument(
-        '--project', metavar='ID', help=f'the project of the claims; default: {_OWNER}'
-    )
-    parser.add_argument('--user', metavar='ID', help=f'the user of the claims; default: {_OWNER}')
+    parser.set_defaults(**_OF_CLAIMS)
     assume.add_option(parser)
     output.add_names_option(parser)
     output.add_format_option(parser)
-
-
-def _count(text: str) -> int:
-    # int() accepts forms such as 1_0, and raises ValueError for very long texts.
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to 999999999")
-    return int(text)
 
 
 def _headroom(config: cfg.ConfigOpts) -> int:
     options = config.category
     known = names.read(options.names)
     changes = assume.parse(options.assume)
-    texts = _texts(options.queries)
+    texts = _texts(options.query)
     version = query_text.version(options.microversion)
     queries = reading.parse(texts, version)
-    owner = _check_claims(options, len(queries))
-    aggregates = shown = None
+    _check_claims(options, len(queries))
     with assume.state(changes) as assumed:
         read = reading.read(assumed.conn, queries, output.progress)
-        if options.by == AGGREGATE:
-            aggregates = cloud.aggregates(assumed.conn)
-        elif options.format == output.TABLE:
-            shown = cloud.root_names(assumed.conn)
-    simulations = list(read.simulations(output.progress))
-    results = [
-        result.of(text, str(version), simulation, named, query, aggregates)
-        for text, simulation, named, query in zip(
-            texts, simulations, queries, read.queries, strict=True
-        )
-    ]
+        aggregates = cloud.aggregates(assumed.conn) if options.by == AGGREGATE else None
+        shown = cloud.root_names(assumed.conn) if aggregates is None else {}
+    results = list(read.results(texts, str(version), output.progress, aggregates))
     if options.claims:
-        _write_claims(options, simulations[0], queries[0], read, owner)
+        owner = {'project_id': options.project, 'user_id': options.user}
+        (query,), (found,) = read.queries, results
+        lines = result.claims(found.steps, query, read.classes, read.anchors, owner)
+        _write_claims(options, lines, found.fits)
     if aggregates is not None:
         shown = {uuid: known.of(uuid) or '' for uuid in aggregates.values()}
     assume.print_results(
@@ -114,7 +91,7 @@ def _headroom(config: cfg.ConfigOpts) -> int:
         assumed,
         known,
         result.document(results),
-        lambda: result.text(results, options.by, shown or {}),
+        lambda: result.text(results, options.by, shown),
     )
     return ALL_FIT if all(one.fits for one in results) else SOME_FITS_NOWHERE
 
@@ -135,31 +112,24 @@ def _texts(arguments: Sequence[str]) -> list[str]:
 # Claims -----------------------------------------------------------------------
 
 
-def _check_claims(options: argparse.Namespace, queries: int) -> dict[str, str]:
-    """Return the owner of the claims. Check the options before the long work."""
+def _check_claims(options: argparse.Namespace, queries: int) -> None:
+    """Check the options before the long work."""
     if options.claims is None:
-        for name in _OPTIONS_OF_CLAIMS:
-            if getattr(options, name) is not None:
+        for name, default in _OF_CLAIMS.items():
+            if getattr(options, name) != default:
                 raise CannotProceedError(f'--{name.replace("_", "-")} requires --claims.')
-        return {}
+        return
     if queries > 1:
         # Each query is computed from the present state, so the claims of two queries would not
         # fit one after the other.
         raise CannotProceedError(f'--claims requires a single query; there are {queries}.')
-    owner = {
-        f'{name}_id': _identifier(name, getattr(options, name)) for name in ('project', 'user')
-    }
+    for name in ('project', 'user'):
+        _check_identifier(name, getattr(options, name))
     output.check_file('--claims', options.claims)
-    return owner
 
 
-def _identifier(name: str, given: str | None) -> str:
-    """Return the project or the user of the claims.
-
-    :raises CannotProceedError: the API does not accept it
-    """
-    if given is None:
-        return _OWNER
+def _check_identifier(name: str, given: str) -> None:
+    """Check that the API accepts the project or the user of the claims."""
     # The import takes 50 ms, and most calls of the program do not need it.
     from placement import validation
 
@@ -169,25 +139,13 @@ def _identifier(name: str, given: str | None) -> str:
         problem = 'it is not valid UTF-8'
     if problem is not None:
         raise CannotProceedError(f'--{name} is not valid: {tables.printable(problem)}.')
-    return given
 
 
-def _write_claims(
-    options: argparse.Namespace,
-    simulation: Simulation,
-    named: Query[str],
-    read: reading.Cloud,
-    owner: dict[str, str],
-) -> None:
-    maximum = options.max_claims or _MAX_CLAIMS
-    (query,) = read.queries
-    lines = result.claims(simulation.steps, named, query, read.anchors, owner, maximum)
+def _write_claims(options: argparse.Namespace, lines: Iterable[bytes], number: int) -> None:
     with atomic_file.replacing(options.claims) as target:
-        for line in lines:
-            for written in range(0, line.times, _LINES_AT_ONCE):
-                target.write(line.text * min(_LINES_AT_ONCE, line.times - written))
-    if simulation.fits > maximum:
+        target.writelines(itertools.islice(lines, options.max_claims))
+    if number > options.max_claims:
         output.notify(
-            f'{tables.printable(options.claims)} contains the first {maximum} of '
-            f'{simulation.fits} claims, as --max-claims requires.'
+            f'{tables.printable(options.claims)} contains the first {options.max_claims} of '
+            f'{number} claims, as --max-claims requires.'
         )

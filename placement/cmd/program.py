@@ -118,6 +118,19 @@ def add_options(parser: Any, text: str, **settings: Mapping[str, Any]) -> None:
         parser.add_argument(name, help=help_, **{**keywords, **settings.get(key, {})})
 
 
+def number(least: int, most: int) -> Callable[[str], int]:
+    """Return the `type` of an option whose value is a number from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        # int() accepts forms such as 1_0, and raises ValueError for very long texts.
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if not (is_number and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
 def words(text: str) -> list[str]:
     """Return the parts of the value of an option, which are separated by commas."""
     return [word.strip() for word in text.split(',')]

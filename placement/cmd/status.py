@@ -58,15 +58,11 @@ def _add_commands(commands: Any) -> None:
     before.add_argument('--all', action='store_true', help=text)
     for name, text in _SIZES.items():
         text = f'the number of {text}; default: %(default)s'
-        before.add_argument(f'--{name}', metavar='N', type=_count, default=1, help=text)
+        before.add_argument(
+            f'--{name}', metavar='N', type=program.number(1, 999_999), default=1, help=text
+        )
     # Invalid values are findings. They do not prevent the other checks.
     before.set_defaults(action=_preflight, validate=False)
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text)):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to 999999")
-    return int(text)
 
 
 def _upgrade_check(config: cfg.ConfigOpts) -> int:

@@ -1,6 +1,7 @@
 """Parses the queries, and reads the provider trees that they need."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -9,7 +10,6 @@ from placement.admin import cloud, query_text
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import result, simulation
 from placement.admin.headroom.result import Headroom
-from placement.admin.headroom.simulation import Simulation
 from placement.admin.progress import Progress, silent
 from placement.admin.query_text import refusing as refusing
 from placement.candidates import model, names, request
@@ -20,28 +20,28 @@ from placement.microversion import Version
 class Cloud:
     """The queries with ids, and all anchors of the cloud, in one snapshot of the database.
 
-    :ivar sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has it
+    :ivar classes: id -> name of the resource classes of all queries
     """
 
     queries: Sequence[model.Query[int]]
+    classes: Mapping[int, str]
     anchors: Sequence[model.Anchor]
-    sharing_id: int | None
-
-    def simulations(self, progress: Progress = silent) -> Iterator[Simulation]:
-        """Yield the simulation of each query, from the same state."""
-        for query in self.queries:
-            yield simulation.of_query(query, self.anchors, self.sharing_id, progress)
 
     def results(
-        self, named: Mapping[str, model.Query[str]], progress: Progress = silent
+        self,
+        texts: Iterable[str],
+        version: str = 'latest',
+        progress: Progress = silent,
+        aggregates: Mapping[int, str] | None = None,
     ) -> Iterator[Headroom]:
-        """Yield the result of each query.
+        """Yield the result of each query, from the same state.
 
-        :param named: the queries with names, by the name that the result has
+        :param texts: for each query, the text or the name that the result has
+        :param aggregates: aggregate id -> UUID; None to count the claims by tree
         """
-        simulations = self.simulations(progress)
-        for name, query, found in zip(named, self.queries, simulations, strict=True):
-            yield result.of(name, 'latest', found, named[name], query)
+        for text, query in zip(texts, self.queries, strict=True):
+            found = simulation.of_query(query, self.anchors, progress)
+            yield result.of(text, version, found, self.classes, aggregates)
 
 
 def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:
@@ -51,7 +51,7 @@ def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:
     """
     queries = []
     for number, text in enumerate(texts, 1):
-        with refusing(_prefix(number, len(texts))):
+        with _refusing(number, len(texts)):
             queries.append(query_text.parse(text, version))
     return queries
 
@@ -72,8 +72,8 @@ def parse_named(arguments: Iterable[str]) -> dict[str, model.Query[str]]:
     return queries
 
 
-def _prefix(number: int, count: int) -> str:
-    return f'Query {number} is not valid: ' if count > 1 else ''
+def _refusing(number: int, count: int) -> AbstractContextManager[None]:
+    return refusing(f'Query {number} is not valid: ' if count > 1 else '')
 
 
 def read(
@@ -88,13 +88,14 @@ def read(
     :param providers: all providers, if they were read before
     :raises CannotProceedError: a class or trait of a query does not exist
     """
-    with_ids, sharing_id = [], None
+    with_ids, classes, sharing_id = [], dict[int, str](), None
     for number, query in enumerate(queries, 1):
-        with refusing(_prefix(number, len(queries))):
+        with _refusing(number, len(queries)):
             ids = names.look_up(conn, query)
             with_ids.append(request.with_ids(query, ids))
+        classes.update({id_: name for name, id_ in ids.classes.items()})
         sharing_id = ids.sharing_id
     if providers is None:
         providers = cloud.providers(conn, progress)
     with_nested = any(query.same_subtrees for query in with_ids)
-    return Cloud(with_ids, cloud.anchors(providers, sharing_id, with_nested), sharing_id)
+    return Cloud(with_ids, classes, cloud.anchors(providers, sharing_id, with_nested))

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+import itertools
 import shlex
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -20,8 +21,8 @@ LONGEST = 10
 _TITLES = {TREE: 'Root provider', AGGREGATE: 'Aggregate'}
 # The bodies of claims are valid from this microversion on.
 _VERSION = microversion.CONSUMER_TYPES
-# The consumer type of the instances of Nova.
-_CONSUMER_TYPE = 'INSTANCE'
+# The consumer of each claim is new, and has the type of the instances of Nova.
+_NEW = {'consumer_generation': None, 'consumer_type': 'INSTANCE'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +30,20 @@ class Headroom:
     """The number of claims of one query that fit.
 
     :ivar query: the query as the operator wrote it, or its name
-    :ivar limit: the name of the class that is the limit (see `simulation`); None without one
-    :ivar lacking: the number of trees that lack this class
-    :ivar trees: the number of trees that suit the query
     :ivar by: UUID of a root provider or of an aggregate -> number of claims, the most first; only
         those with claims. The sum exceeds `fits` if roots are in several aggregates
+    :ivar limit: the name of the class that is the limit (see `simulation`); empty without one
+    :ivar reason: the sentence about the limit; empty without one
+    :ivar steps: the simulated claims
     """
 
     query: str
     microversion: str
     fits: int
-    limit: str | None
-    lacking: int
-    trees: int
     by: Mapping[str, int]
+    limit: str
+    reason: str
+    steps: Sequence[Step]
 
     @property
     def verdict(self) -> str:
@@ -51,57 +52,37 @@ class Headroom:
             return f'no more of {self.query} fits'
         return f'{self.fits:,} more of {self.query} {"fits" if self.fits == 1 else "fit"}'
 
-    @property
-    def reason(self) -> str:
-        """The sentence about the limit; empty without one."""
-        if self.limit is None:
-            return ''
-        lack = 'lacks' if self.lacking == 1 else 'lack'
-        return (
-            f'The limit is {self.limit}: {self.lacking:,} of {self.trees:,} trees {lack} it for '
-            'one more.'
-        )
-
 
 def of(
     text: str,
     version: str,
     found: Simulation,
-    named: model.Query[str],
-    query: model.Query[int],
+    classes: Mapping[int, str],
     aggregates: Mapping[int, str] | None = None,
 ) -> Headroom:
     """Return the result of a query.
 
-    :param named: the query with names
-    :param query: the same query with ids
+    :param classes: id -> name of the resource classes of the query
     :param aggregates: aggregate id -> UUID; None to count the claims by tree
     """
     by: Counter[str] = Counter()
-    for step in found.steps:
-        root = step.root
-        keys = [root.uuid] if aggregates is None else [aggregates[id_] for id_ in root.aggregates]
-        for key in keys:
-            by[key] += step.times
-    class_id, lacking, trees = found.limit or (None, 0, 0)
+    for root, _, times in found.steps:
+        keys = [root.uuid] if aggregates is None else map(aggregates.__getitem__, root.aggregates)
+        by.update(dict.fromkeys(keys, times))
+    limit = reason = ''
+    if found.limit is not None:
+        class_id, lacking, trees = found.limit
+        limit, lack = tables.printable(classes[class_id]), 'lacks' if lacking == 1 else 'lack'
+        reason = f'The limit is {limit}: {lacking:,} of {trees:,} trees {lack} it for one more.'
     return Headroom(
         text,
         version,
-        found.fits,
-        None if class_id is None else tables.printable(_class_names(named, query)[class_id]),
-        lacking,
-        trees,
+        sum(step.times for step in found.steps),
         dict(sorted(by.items(), key=lambda item: (-item[1], item[0]))),
+        limit,
+        reason,
+        found.steps,
     )
-
-
-def _class_names(named: model.Query[str], query: model.Query[int]) -> dict[int, str]:
-    """Return id -> name of the resource classes of a query."""
-    return {
-        class_id: name
-        for with_names, group in zip(named.groups, query.groups, strict=True)
-        for (name, _), (class_id, _) in zip(with_names.amounts, group.amounts, strict=True)
-    }
 
 
 # Output -----------------------------------------------------------------------
@@ -113,11 +94,7 @@ def document(results: Iterable[Headroom]) -> list[dict[str, Any]]:
     return [{name: getattr(result, name) for name in names} for result in results]
 
 
-def text(
-    results: Sequence[Headroom],
-    by: str | None,
-    names: Mapping[str, str],
-) -> str:
+def text(results: Sequence[Headroom], by: str | None, names: Mapping[str, str]) -> str:
     """Return the text for a terminal: the verdict, the trees or aggregates, and what to do next.
 
     :param by: TREE or AGGREGATE; None for TREE, and only if there is a single query
@@ -132,7 +109,7 @@ def _lines(results: Sequence[Headroom], by: str | None, names: Mapping[str, str]
         verdict = f'{result.verdict[0].upper()}{result.verdict[1:]}.'
         yield tables.paragraph(f'{verdict} {result.reason}')
     else:
-        rows = [(result.fits, result.limit or '', result.query) for result in results]
+        rows = [(result.fits, result.limit, result.query) for result in results]
         yield tables.table(['Fits', 'Limit', 'Query'], rows, numbers=['Fits'])
     for number, result in enumerate(results, 1):
         if result.by and (by or len(results) == 1):
@@ -162,46 +139,27 @@ def _details(result: Headroom, by: str, names: Mapping[str, str]) -> Iterator[st
 # Claims -----------------------------------------------------------------------
 
 
-class Line(NamedTuple):
-    """A line of the file of claims, and how often it is repeated."""
-
-    text: bytes
-    times: int
-
-
 def claims(
     steps: Sequence[Step],
-    named: model.Query[str],
     query: model.Query[int],
+    classes: Mapping[int, str],
     anchors: Iterable[model.Anchor],
     owner: Mapping[str, str],
-    maximum: int,
-) -> Iterator[Line]:
-    """Yield the first claims in the order of the simulation, as lines of JSON.
+) -> Iterator[bytes]:
+    """Yield the claims in the order of the simulation, each as a line of JSON.
 
-    :param named: the query with names
-    :param query: the same query with ids
+    :param classes: id -> name of the resource classes of the query
     :param anchors: all anchors of the cloud
     :param owner: the project and the user, by the names of the members of the body
-    :param maximum: the maximum number of claims, at least 1
     """
     requests = render.allocation_requests(
         (step.binding for step in steps),
         model.slots_of(query),
         {provider.id: provider.uuid for anchor in anchors for provider in anchor.tree},
-        _class_names(named, query),
+        classes,
         _VERSION,
         orjson.dumps,
     )
-    left = maximum
     for step, request in zip(steps, requests, strict=True):
-        body = {
-            **orjson.loads(request),
-            **owner,
-            'consumer_generation': None,
-            'consumer_type': _CONSUMER_TYPE,
-        }
-        yield Line(orjson.dumps(body) + b'\n', min(step.times, left))
-        left -= step.times
-        if left <= 0:
-            return
+        body = {**orjson.loads(request), **owner, **_NEW}
+        yield from itertools.repeat(orjson.dumps(body) + b'\n', step.times)

@@ -20,8 +20,7 @@ for it can serve the amount after the claims. The *limit* is the class that the 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from placement import capacity
@@ -33,8 +32,6 @@ from placement.candidates.selection import Budget
 # A new search begins if the old one takes this many times the steps of its first candidate without
 # a candidate that fits.
 RESTART_AFTER = 1
-# The simulation reports its progress once for this many anchors.
-_REPORTED = 256
 
 # Inventory -> the amount that a claim takes from it.
 Amounts = Mapping[InventoryKey, int]
@@ -150,80 +147,34 @@ class Limit(NamedTuple):
     trees: int
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """The simulated claims of a query.
-
-    :ivar limit: None if no tree lacks a class
-    """
+class Simulation(NamedTuple):
+    """The simulated claims of a query; the limit is None if no tree lacks a class."""
 
     steps: Sequence[Step]
     limit: Limit | None
 
-    @property
-    def fits(self) -> int:
-        """The number of claims."""
-        return sum(step.times for step in self.steps)
-
 
 def of_query(
-    query: model.Query[int],
-    anchors: Sequence[model.Anchor],
-    sharing_id: int | None,
-    progress: Progress,
+    query: model.Query[int], anchors: Collection[model.Anchor], progress: Progress
 ) -> Simulation:
     """Simulate claims of a query until no candidate is left, and report the progress.
 
     :param anchors: all anchors of the cloud
-    :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has it
     """
     prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
-    with progress('Simulating claims', len(anchors)) as advance:
-        steps = _simulate(prepared, anchors, sharing_id, advance)
-    return Simulation(steps, _limit(prepared, anchors, steps))
-
-
-def _simulate(
-    prepared: model.PreparedQuery,
-    anchors: Iterable[model.Anchor],
-    sharing_id: int | None,
-    advance: Callable[[int], object],
-) -> list[Step]:
     free = FreeCapacity()
     steps: list[Step] = []
-    number = 0
-    for number, anchor in enumerate(sorted(anchors, key=lambda anchor: anchor.root.uuid), 1):
-        current = free.current(anchor)
-        if solver.is_single_provider(prepared, current) and sharing_id not in anchor.root.traits:
-            # PERF: in most deployments, most trees have only one provider, which is in no other
-            # anchor. So its usage need not be kept. The general case takes six times as long.
-            if count := _times_alone(prepared, current):
-                steps.append(Step(anchor.root, solver.binding_of_root(prepared, current), count))
-        else:
-            for binding, count in _claims(prepared, current, free):
-                steps.append(Step(anchor.root, binding, count))
-        if number % _REPORTED == 0:
-            advance(_REPORTED)
-    advance(number % _REPORTED)
-    return steps
-
-
-def _times_alone(prepared: model.PreparedQuery, anchor: model.Anchor) -> int:
-    """Return how often an anchor with a single provider can serve the query."""
-    if not solver.can_serve_alone(prepared, anchor):
-        return 0
-    inventories = anchor.root.inventories
-    return min(
-        capacity.free(inventories[class_id].used, inventories[class_id].capacity) // amount
-        for slot in prepared.slots
-        for class_id, amount in slot.amounts
-    )
+    with progress('Simulating claims', len(anchors)) as advance:
+        for anchor in sorted(anchors, key=lambda anchor: anchor.root.uuid):
+            steps += _claims(prepared, anchor, free)
+            advance(1)
+    return Simulation(steps, _limit(prepared, map(free.current, anchors)))
 
 
 def _claims(
     prepared: model.PreparedQuery, anchor: model.Anchor, free: FreeCapacity
-) -> Iterator[tuple[model.Binding, int]]:
-    """Claim the candidates of an anchor; yield each with the number of its claims.
+) -> Iterator[Step]:
+    """Claim the candidates of an anchor.
 
     :param free: updated with each claim
     """
@@ -235,7 +186,7 @@ def _claims(
         for binding in solver.solve(prepared, current, budget):
             cost = cost or budget.used
             if count := free.take(providers, amounts_of(prepared.slots, binding)):
-                yield binding, count
+                yield Step(anchor.root, binding, count)
                 restart_at = budget.used + RESTART_AFTER * cost
             elif budget.used > restart_at:
                 is_exhausted = False
@@ -245,15 +196,11 @@ def _claims(
 # The limit --------------------------------------------------------------------
 
 
-def _limit(
-    prepared: model.PreparedQuery,
-    anchors: Iterable[model.Anchor],
-    steps: Iterable[Step],
-) -> Limit | None:
-    taken: Counter[InventoryKey] = Counter()
-    for step in steps:
-        for key, amount in amounts_of(prepared.slots, step.binding).items():
-            taken[key] += amount * step.times
+def _limit(prepared: model.PreparedQuery, anchors: Iterable[model.Anchor]) -> Limit | None:
+    """Return the limit.
+
+    :param anchors: all anchors, with their usage after the claims
+    """
     lacking: Counter[int] = Counter()
     trees = 0
     for anchor in anchors:
@@ -265,7 +212,7 @@ def _limit(
                 class_id
                 for slot, providers in suitable
                 for class_id, amount in slot.amounts
-                if not any(_can_serve(one, class_id, amount, taken) for one in providers)
+                if not any(eligibility.can_allocate(one, class_id, amount) for one in providers)
             }
         )
     if not lacking:
@@ -284,14 +231,13 @@ def _suitable(
     result = []
     traits: frozenset[int] = frozenset()
     for slot in (*prepared.unsuffixed.values(), *prepared.suffixed.values()):
-        permitted = _permitted(slot, anchor)
-        for class_id, _ in slot.amounts:
-            permitted = [one for one in permitted if class_id in one.inventories]
-        if not permitted:
+        classes = {class_id for class_id, _ in slot.amounts}
+        suitable = [one for one in _permitted(slot, anchor) if classes <= one.inventories.keys()]
+        if not suitable:
             return None
         if not slot.suffixed:
-            traits = traits.union(*(one.traits for one in permitted))
-        result.append((slot, permitted))
+            traits = traits.union(*(one.traits for one in suitable))
+        result.append((slot, suitable))
     if any(any_set.isdisjoint(traits) for any_set in prepared.query.collective_traits):
         return None
     return result
@@ -302,13 +248,3 @@ def _permitted(slot: model.Slot, anchor: model.Anchor) -> Sequence[model.Provide
         return eligibility.permitted_providers(slot.group, anchor)
     bare = slot._replace(amounts=())
     return [one for one in anchor.providers if eligibility.satisfies_suffixed_group(one, bare)]
-
-
-def _can_serve(
-    provider: model.Provider, class_id: int, amount: int, taken: Counter[InventoryKey]
-) -> bool:
-    if used := taken[provider.id, class_id]:
-        inventory = provider.inventories[class_id]
-        current = {class_id: inventory._replace(used=inventory.used + used)}
-        provider = provider._replace(inventories=current)
-    return eligibility.can_allocate(provider, class_id, amount)

@@ -272,7 +272,7 @@ def _headroom(
     if not queries:
         return ()
     found = reading.read(conn, list(queries.values()), progress, read.providers)
-    return found.results(queries, progress)
+    return found.results(queries, progress=progress)
 
 
 # Trees ------------------------------------------------------------------------
