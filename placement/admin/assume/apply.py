@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
+import itertools
 import struct
 from typing import Any, NamedTuple
 import uuid as uuid_lib
@@ -17,12 +18,12 @@ import uuid as uuid_lib
 import sqlalchemy as sa
 
 from placement import capacity, exception
-from placement.admin import named_trees, tables
+from placement.admin import cloud, named_trees, tables
 from placement.admin.assume.private_copy import columns, insert, private_copy
-from placement.admin.cloud import UNLISTED
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress
 from placement.capacity import Inventory
+from placement.db import engine
 from placement.db.expressions import id_list
 from placement.db.sqlalchemy import models
 from placement.objects import provider_search, resource_class, resource_provider
@@ -35,7 +36,6 @@ _ALLOCATIONS = models.allocations
 _CONSUMERS = models.consumers
 _TRAITS = models.traits
 _AGGREGATES = models.placement_aggregates
-_CLASSES = models.resource_classes
 # The tables with rows of providers that a copy of a provider has too.
 _COPIED = (_INVENTORIES, models.resource_provider_traits, models.resource_provider_aggregates)
 _LONGEST_NAME: int = PROVIDER_NAME['maxLength']
@@ -63,63 +63,56 @@ class Change(NamedTuple):
     make: Callable[[World], None]
 
 
-class Over(NamedTuple):
-    """The usage above the capacity that the changes make.
-
-    :ivar inventories: the number of inventories
-    :ivar amount: the sum of the amounts above the capacity, in units of the class
-    """
-
-    inventories: int
-    amount: int
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Assumed:
     """The state of the cloud after the changes.
 
-    :ivar conn: the connection from which a command reads this state
+    :ivar conn: the connection from which a command reads this state; without changes, that to the
+        database of the service
     :ivar changes: the changes as the operator wrote them, in order
-    :ivar over: resource class -> the usage above the capacity; only classes with such usage
-    :ivar unlisted: the number of `UNLISTED` providers
+    :ivar over: resource class -> the usage above the capacity that the changes make: the number of
+        inventories, and the sum of the amounts in units of the class; only classes with such usage
+    :ivar unlisted: the number of `cloud.UNLISTED` providers
     """
 
     conn: sa.Connection
     changes: tuple[str, ...]
-    over: Mapping[str, Over]
+    over: Mapping[str, Mapping[str, int]]
     unlisted: int
 
 
 @contextlib.contextmanager
-def assumed(
-    source: sa.Connection,
-    changes: Sequence[Change],
+def state(
     progress: Progress,
-    consumers_of: Collection[int] | None = frozenset(),
+    changes: Sequence[Change],
+    consumers_of: Callable[[sa.Connection], Collection[int] | None] = lambda _: frozenset(),
 ) -> Iterator[Assumed]:
     """Yield the state of the cloud after changes, without changing the database.
 
-    :param source: a connection on which all statements read the same snapshot of the database.
-        Without changes, this connection is the result
-    :param consumers_of: the ids of the root providers whose consumers are copied as they are, with
-        their allocations on all providers; None copies all consumers. For the other consumers, the
-        result has only the usage
+    :param consumers_of: returns the ids of the root providers whose consumers are copied as they
+        are, with their allocations on all providers; None copies all consumers. For the other
+        consumers, the result has only the usage
     :raises CannotProceedError: a change is not possible
     """
-    if not changes:
-        yield Assumed(source, (), {}, source.scalar(UNLISTED) or 0)
-        return
-    with private_copy(source, consumers_of, progress) as conn:
-        world = World(source, conn)
-        before = _exceeded(conn)
-        for change in changes:
-            try:
-                change.make(world)
-            except (exception.BadInput, CannotProceedError) as error:
-                raise refusal(change.text, str(error)) from error
-        over = _over(_exceeded(conn) - before)
-        texts = tuple(change.text for change in changes)
-        yield Assumed(conn, texts, over, conn.scalar(UNLISTED) or 0)
+    with engine.snapshot() as source:
+        if not changes:
+            yield Assumed(source, (), {}, source.scalar(cloud.UNLISTED) or 0)
+            return
+        with private_copy(source, consumers_of(source), progress) as conn:
+            before = _exceeded(cloud.read(conn, with_usage=False))
+            for change in changes:
+                _make(change, World(source, conn))
+            after = cloud.read(conn, with_usage=False)
+            over = _over(_exceeded(after) - before)
+            yield Assumed(conn, tuple(change.text for change in changes), over, after.unlisted)
+
+
+def _make(change: Change, world: World) -> None:
+    try:
+        change.make(world)
+    # ValueError: a UUID to copy is malformed, or the change is not valid UTF-8.
+    except (exception.BadInput, CannotProceedError, ValueError) as error:
+        raise refusal(change.text, str(error)) from error
 
 
 def refusal(text: str, reason: str) -> CannotProceedError:
@@ -142,13 +135,10 @@ def remove_tree(world: World, provider: str) -> None:
     """
     conn, (tree, _) = world.conn, _tree(world.conn, provider)
     of_tree = _ALLOCATIONS.c.resource_provider_id.in_(id_list(tree))
-    consumer_ids = _CONSUMERS.c.uuid.in_(sa.select(_ALLOCATIONS.c.consumer_id).where(of_tree))
-    changed = id_list(conn.scalars(sa.select(_CONSUMERS.c.id).where(consumer_ids)))
-    conn.execute(sa.delete(_ALLOCATIONS).where(of_tree))
-    remaining = sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
-    conn.execute(sa.delete(_CONSUMERS).where(_CONSUMERS.c.id.in_(changed), ~remaining))
+    changed = _CONSUMERS.c.uuid.in_(sa.select(_ALLOCATIONS.c.consumer_id).where(of_tree))
     incremented = sa.update(_CONSUMERS).values(generation=models.generation(_CONSUMERS) + 1)
-    conn.execute(incremented.where(_CONSUMERS.c.id.in_(changed)))
+    conn.execute(incremented.where(changed))
+    conn.execute(sa.delete(_ALLOCATIONS).where(of_tree))
     for id_ in tree:
         resource_provider.delete_rows(conn, id_)
 
@@ -156,19 +146,15 @@ def remove_tree(world: World, provider: str) -> None:
 def copy_tree(world: World, provider: str, count: int) -> None:
     """Add trees like the tree of a provider, without allocations."""
     conn, (tree, root_id) = world.conn, _tree(world.conn, provider)
-    originals = conn.execute(
-        sa.select(_PROVIDERS).where(_PROVIDERS.c.id.in_(id_list(tree))).order_by(_PROVIDERS.c.id)
-    ).all()
-    next_id = (conn.scalar(sa.select(sa.func.max(_PROVIDERS.c.id))) or 0) + 1
+    of_tree = _PROVIDERS.c.id.in_(id_list(tree))
+    originals = conn.execute(sa.select(_PROVIDERS).where(of_tree).order_by(_PROVIDERS.c.id)).all()
+    new_ids = itertools.count((conn.scalar(sa.select(sa.func.max(_PROVIDERS.c.id))) or 0) + 1)
     # For each copy: the id of a provider of the original -> the id of its copy.
-    ids = [
-        {row.id: next_id + number * len(originals) + index for index, row in enumerate(originals)}
-        for number in range(count)
-    ]
+    ids = [{row.id: next(new_ids) for row in originals} for _ in range(count)]
     providers: list[dict[str, Any]] = [
         {
             'id': of_copy[row.id],
-            'uuid': _uuid_of_copy(row.uuid, number),
+            'uuid': str(uuid_lib.uuid5(uuid_lib.UUID(row.uuid), f'copy-{number}')),
             'name': f'{row.name}-copy-{number}',
             'generation': 0,
             'root_provider_id': of_copy[root_id],
@@ -181,33 +167,15 @@ def copy_tree(world: World, provider: str, count: int) -> None:
     _require_unused(world, _PROVIDERS.c.uuid, [row['uuid'] for row in providers])
     insert(conn, _PROVIDERS, providers)
     for table in _COPIED:
-        _copy_rows(conn, table, ids)
-
-
-def _uuid_of_copy(uuid: str, number: int) -> str:
-    try:
-        return str(uuid_lib.uuid5(uuid_lib.UUID(uuid), f'copy-{number}'))
-    except ValueError:
-        raise CannotProceedError(f"The stored UUID '{uuid}' is not valid.") from None
-
-
-def _copy_rows(conn: sa.Connection, table: sa.Table, ids: Sequence[dict[int, int]]) -> None:
-    """Insert the rows of the original providers for their copies.
-
-    :param ids: for each copy of the tree: the id of a provider -> the id of its copy
-    """
-    copied = [column for column in columns(table) if column.name != 'id']
-    of_tree = table.c.resource_provider_id.in_(id_list(ids[0]))
-    rows = [dict(row) for row in conn.execute(sa.select(*copied).where(of_tree)).mappings()]
-    insert(
-        conn,
-        table,
-        (
+        copied = [column for column in columns(table) if column.name != 'id']
+        statement = sa.select(*copied).where(table.c.resource_provider_id.in_(id_list(tree)))
+        rows = [dict(row) for row in conn.execute(statement).mappings()]
+        new = (
             {**row, 'resource_provider_id': of_copy[row['resource_provider_id']]}
             for of_copy in ids
             for row in rows
-        ),
-    )
+        )
+        insert(conn, table, new)
 
 
 def _tree(conn: sa.Connection, provider: str) -> tuple[list[int], int]:
@@ -222,11 +190,8 @@ def _tree(conn: sa.Connection, provider: str) -> tuple[list[int], int]:
 
 def _require_unused(world: World, column: sa.Column[Any], texts: Sequence[str]) -> None:
     """Check the names or the UUIDs of new providers; the source decides which texts are equal."""
-    for text in texts:
-        if column.name == 'name' and len(text) > _LONGEST_NAME:
-            raise CannotProceedError(
-                f"The name '{text}' is longer than {_LONGEST_NAME} characters."
-            )
+    if len(text := max(texts, key=len)) > _LONGEST_NAME:
+        raise CannotProceedError(f"The name '{text}' is longer than {_LONGEST_NAME} characters.")
     for first in range(0, len(texts), _TEXTS_PER_STATEMENT):
         batch = column.in_(texts[first : first + _TEXTS_PER_STATEMENT])
         statement = sa.select(_PROVIDERS.c.id).where(batch)
@@ -291,13 +256,11 @@ def set_trait(world: World, filters: Filters, name: str, present: bool) -> None:
     trait_id = world.conn.scalar(sa.select(_TRAITS.c.id).where(_TRAITS.c.name == name))
     if trait_id is None:
         raise exception.UnknownTraits([name])
-    providers = _matching(world.conn, filters)
-    _set_links(world.conn, models.resource_provider_traits.c.trait_id, trait_id, providers, present)
+    _set_links(world.conn, models.resource_provider_traits.c.trait_id, trait_id, filters, present)
 
 
 def set_aggregate(world: World, filters: Filters, uuid: str, present: bool) -> None:
     """Add providers to an aggregate, or remove them from it."""
-    providers = _matching(world.conn, filters)
     statement = sa.select(_AGGREGATES.c.id).where(_AGGREGATES.c.uuid == uuid)
     # The source decides whether the UUID equals that of an existing aggregate.
     aggregate_id = world.conn.scalar(statement) or world.source.scalar(statement)
@@ -305,21 +268,17 @@ def set_aggregate(world: World, filters: Filters, uuid: str, present: bool) -> N
         aggregate_id = (world.conn.scalar(sa.select(sa.func.max(_AGGREGATES.c.id))) or 0) + 1
         insert(world.conn, _AGGREGATES, [{'id': aggregate_id, 'uuid': uuid}])
     column = models.resource_provider_aggregates.c.aggregate_id
-    _set_links(world.conn, column, aggregate_id, providers, present)
+    _set_links(world.conn, column, aggregate_id, filters, present)
 
 
 def _set_links(
-    conn: sa.Connection,
-    column: sa.Column[int],
-    id_: int,
-    provider_ids: Sequence[int],
-    present: bool,
+    conn: sa.Connection, column: sa.Column[int], id_: int, filters: Filters, present: bool
 ) -> None:
     """Add a trait or an aggregate to providers, or remove it from them.
 
     :param column: the column with the id of the trait or of the aggregate
     """
-    table = column.table
+    table, provider_ids = column.table, _matching(conn, filters)
     concerned = sa.and_(column == id_, table.c.resource_provider_id.in_(id_list(provider_ids)))
     conn.execute(sa.delete(table).where(concerned))
     if present:
@@ -330,30 +289,22 @@ def _set_links(
 # Usage above the capacity ---------------------------------------------------------
 
 
-def _exceeded(conn: sa.Connection) -> Counter[tuple[int, str]]:
+def _exceeded(found: cloud.Cloud) -> Counter[tuple[int, str]]:
     """Return (provider id, class name) -> the usage above the capacity of the inventory."""
-    of_inventory = sa.and_(
-        _ALLOCATIONS.c.resource_provider_id == _INVENTORIES.c.resource_provider_id,
-        _ALLOCATIONS.c.resource_class_id == _INVENTORIES.c.resource_class_id,
-    )
-    used = sa.func.sum(_ALLOCATIONS.c.used)
-    rows = conn.execute(
-        sa.select(_INVENTORIES.c.resource_provider_id, _CLASSES.c.name, *COLUMNS, used)
-        .select_from(_INVENTORIES)
-        .join(_ALLOCATIONS, of_inventory)
-        .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
-        .group_by(_INVENTORIES.c.id)
-    )
-    exceeded: Counter[tuple[int, str]] = Counter()
-    for provider_id, name, *fields, amount in rows:
-        exceeded[provider_id, name] = -capacity.free(amount, Inventory(*fields).capacity)
-    return +exceeded
+    exceeded = {
+        (provider.id, found.class_name(class_id)): one.used - int(one.capacity)
+        for provider in found.providers
+        for class_id, one in provider.inventories.items()
+        if one.used
+    }
+    return +Counter(exceeded)
 
 
-def _over(exceeded: Counter[tuple[int, str]]) -> dict[str, Over]:
+def _over(exceeded: Counter[tuple[int, str]]) -> dict[str, dict[str, int]]:
     """Return the usage above the capacity by resource class."""
-    inventories = Counter(name for _, name in exceeded)
-    amounts: Counter[str] = Counter()
-    for (_, name), amount in exceeded.items():
-        amounts[name] += amount
-    return {name: Over(inventories[name], amounts[name]) for name in sorted(amounts)}
+    over: dict[str, dict[str, int]] = {}
+    for name, amount in sorted((name, amount) for (_, name), amount in exceeded.items()):
+        of_class = over.setdefault(name, {'inventories': 0, 'amount': 0})
+        of_class['inventories'] += 1
+        of_class['amount'] += amount
+    return over

@@ -257,7 +257,7 @@ class ExamplesTest(TestCase):
             (other, {'name': long}, f'copies:1*{long}', f"'{long}-copy-1' is longer than 200"),
             (other, {'name': 'a-copy-1'}, 'copies:1*a', "The name 'a-copy-1' is taken."),
             (other, {'name': 'x', 'uuid': copied}, 'copies:1*a', f"uuid '{copied}' is taken."),
-            (self.a, {'uuid': 'none'}, 'copies:1*a', "The stored UUID 'none' is not valid."),
+            (self.a, {'uuid': 'none'}, 'copies:1*a', 'badly formed hexadecimal UUID string.'),
             ('none', {'root_provider_id': None}, 'without:a', no_root),
             ('none', cycle, 'without:a', no_root),
         ):
