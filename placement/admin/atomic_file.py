@@ -13,7 +13,7 @@ import sys
 import tempfile
 from typing import Any, BinaryIO
 
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 
 # As the name of a file, this is standard output or standard input.
 STANDARD = '-'

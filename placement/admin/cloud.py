@@ -13,7 +13,7 @@ from typing import Any
 import os_traits
 import sqlalchemy as sa
 
-from placement.admin.progress import Progress, silent
+from placement.admin.console import Progress, silent
 from placement.candidates import pages
 from placement.candidates.model import Anchor, Provider
 from placement.candidates.sharing import SharingProviders

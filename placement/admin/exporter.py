@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from placement.admin import cloud
 from placement.admin.cloud import Cloud
+from placement.admin.console import Progress, silent
 from placement.admin.drain.reading import all_trees
 from placement.admin.headroom import reading
-from placement.admin.progress import Progress, silent
 from placement.candidates.model import Provider, ProviderInventory, Query
 from placement.db import engine
 

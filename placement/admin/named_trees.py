@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from placement import grammar
-from placement.admin import tables
-from placement.admin.failure import CannotProceedError
+from placement.admin import console
+from placement.admin.console import CannotProceedError
 from placement.db.expressions import id_list
 from placement.db.sqlalchemy import models
 
@@ -64,7 +64,7 @@ def require(conn: sa.Connection, given: Iterable[str]) -> dict[str, Named]:
     for text in texts:
         if text not in found:
             raise CannotProceedError(
-                f"No resource provider has the name or the UUID '{tables.printable(text)}'."
+                f"No resource provider has the name or the UUID '{console.printable(text)}'."
             )
     return found
 
@@ -78,7 +78,7 @@ def require_roots(conn: sa.Connection, given: Iterable[str]) -> list[int]:
     for text, named in require(conn, given).items():
         if named.root_id is None:
             raise CannotProceedError(
-                f"The resource provider '{tables.printable(text)}' has no root. Run "
+                f"The resource provider '{console.printable(text)}' has no root. Run "
                 '`placement-manage audit --only root-missing,parent-cycle`.'
             )
         roots[named.root_id] = None

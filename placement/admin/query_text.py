@@ -8,8 +8,8 @@ import contextlib
 import re
 
 from placement import exception, grammar, microversion
-from placement.admin import tables
-from placement.admin.failure import CannotProceedError
+from placement.admin import console
+from placement.admin.console import CannotProceedError
 from placement.candidates import model, request
 from placement.microversion import Version
 
@@ -49,7 +49,7 @@ def refusing(prefix: str = '') -> Iterator[None]:
     try:
         yield
     except exception.BadInput as error:
-        raise CannotProceedError(f'{prefix}{tables.printable(str(error))}') from error
+        raise CannotProceedError(f'{prefix}{console.printable(str(error))}') from error
 
 
 def parse(text: str, version: Version) -> model.Query[str]:
@@ -106,7 +106,7 @@ def version(text: str) -> Version:
         given = microversion.MIN_VERSION
     if given < first:
         raise CannotProceedError(
-            f"'{tables.printable(text)}' is not a microversion of GET /allocation_candidates: "
+            f"'{console.printable(text)}' is not a microversion of GET /allocation_candidates: "
             f'use {first} to {microversion.MAX_VERSION}, or latest.'
         )
     return given

@@ -13,8 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import capacity, exception, grammar
-from placement.admin import named_trees, tables
-from placement.admin.failure import CannotProceedError
+from placement.admin import console, named_trees
+from placement.admin.console import CannotProceedError
 from placement.claims import statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
@@ -140,7 +140,8 @@ def _read(conn: sa.Connection, old_name: str, new_name: str) -> _Facts:
         new_uuid = named.uuid if named else grammar.normalize_uuid(new_name)
     except ValueError as error:
         raise CannotProceedError(
-            f"'{tables.printable(new_name)}' is neither a UUID nor the name of a resource provider."
+            f"'{console.printable(new_name)}' is neither a UUID nor the name of a resource "
+            'provider.'
         ) from error
     if old_uuid.lower() == new_uuid.lower():
         raise CannotProceedError('OLD and NEW are the same UUID.')
@@ -200,7 +201,7 @@ def _changes(facts: _Facts) -> list[str]:
             '(NEW), and OLD is deleted.',
             *_moves(facts),
         ]
-    return list(map(tables.printable, texts))
+    return list(map(console.printable, texts))
 
 
 def _require_root(which: str, provider: Any) -> None:

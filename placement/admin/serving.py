@@ -19,8 +19,8 @@ import prometheus_client
 import waitress
 
 from placement import messages
+from placement.admin.console import CannotProceedError
 from placement.admin.exporter import Collector, Samples, State
-from placement.admin.failure import CannotProceedError
 
 T = TypeVar('T')
 # Returns the headers and the body of the response for the headers Accept and Accept-Encoding.

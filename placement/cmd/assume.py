@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 
 from placement import exception, microversion
-from placement.admin import query_text, tables
+from placement.admin import console, query_text
 from placement.admin.assume import apply
 from placement.admin.assume.apply import Assumed, Change, World
 from placement.admin.cloud import unlisted_notice
-from placement.admin.names import Names
+from placement.admin.console import Names
 from placement.capacity import Inventory
 from placement.cmd import output
 from placement.objects.provider_search import Filters
@@ -87,7 +87,7 @@ def heading(assumed: Assumed, known: Names) -> str:
         return ''
     # The hyphen of `aggregate:-UUID` is no part of the UUID.
     named = (':-'.join(map(known.in_text, text.split(':-'))) for text in assumed.changes)
-    lines = [tables.printable(f'Assumed: {", ".join(named)}')]
+    lines = [console.printable(f'Assumed: {", ".join(named)}')]
     for name, over in assumed.over.items():
         several = over['inventories'] > 1
         inventories = f'{over["inventories"]} inventories' if several else '1 inventory'

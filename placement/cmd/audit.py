@@ -39,13 +39,13 @@ def add_commands(commands: Any) -> None:
 
 
 def _audit(config: cfg.ConfigOpts) -> int:
-    from placement.admin import names
+    from placement.admin import console
     from placement.admin.audit import render, run
 
     given = config.category
     options = run.Options(given.only, given.fix, given.purge, given.servers)
     options.codes()
-    known = names.read(given.names)
+    known = console.read_names(given.names)
     if options.purge and not given.yes:
         output.confirm(
             '--purge',

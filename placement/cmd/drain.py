@@ -8,10 +8,10 @@ from typing import Any
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement.admin import atomic_file, cloud, named_trees, names
+from placement.admin import atomic_file, cloud, console, named_trees
+from placement.admin.console import CannotProceedError
 from placement.admin.drain import reading, render, report
 from placement.admin.drain.report import Drain
-from placement.admin.failure import CannotProceedError
 from placement.candidates.model import Query
 from placement.cmd import assume, output, program
 
@@ -88,7 +88,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
 
 def _drain(config: cfg.ConfigOpts) -> int:
     arguments = config.category
-    known = names.read(arguments.names)
+    known = console.read_names(arguments.names)
     changes = assume.parse(arguments.assume)
     _check(arguments)
     where = reading.parse_where(arguments.where)
@@ -161,7 +161,7 @@ def _planned(
 
 
 def _text(
-    arguments: argparse.Namespace, drains: Sequence[Drain], known: names.Names, of_all: bool
+    arguments: argparse.Namespace, drains: Sequence[Drain], known: console.Names, of_all: bool
 ) -> str:
     shown = known.in_values(drains)
     if arguments.each:

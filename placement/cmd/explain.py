@@ -8,10 +8,10 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import names, query_text, tables
+from placement.admin import console, query_text
 from placement.admin.cloud import unlisted_notice
+from placement.admin.console import CannotProceedError
 from placement.admin.explain import explanation, render
-from placement.admin.failure import CannotProceedError
 from placement.cmd import assume, output, program
 
 # The exit statuses.
@@ -56,7 +56,7 @@ def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
     """
     if request_id is None:
         return query_text.logged(sys.stdin.read() if given == '-' else given)
-    shown = tables.printable(given)
+    shown = console.printable(given)
     with contextlib.ExitStack() as stack:
         log: Iterable[str] = sys.stdin
         if given != '-':
@@ -68,7 +68,7 @@ def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
         found = query_text.of_request(request_id, log)
     if not found:
         raise CannotProceedError(
-            f'The log {shown} contains no search of the request {tables.printable(request_id)}; '
+            f'The log {shown} contains no search of the request {console.printable(request_id)}; '
             'Placement logs searches at the level INFO.'
         )
     if len(found) > 1:
@@ -78,7 +78,7 @@ def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
 
 def _explain(config: cfg.ConfigOpts) -> int:
     arguments = config.category
-    known = names.read(arguments.names)
+    known = console.read_names(arguments.names)
     changes = assume.parse(arguments.assume)
     text, logged = _query(arguments.query, arguments.request)
     version = query_text.version(arguments.microversion or logged or 'latest')

@@ -13,8 +13,8 @@ from oslo_config import cfg
 
 from placement.admin import exporter
 from placement.admin.cloud import unlisted_notice
+from placement.admin.console import CannotProceedError
 from placement.admin.exporter import METRICS, Collector, Samples, State
-from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import reading
 from placement.candidates.model import Query
 from placement.cmd import output, program

@@ -8,8 +8,8 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, cloud, names, query_text, tables
-from placement.admin.failure import CannotProceedError
+from placement.admin import atomic_file, cloud, console, query_text
+from placement.admin.console import CannotProceedError
 from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import AGGREGATE, TREE
 from placement.cmd import assume, output, program
@@ -68,7 +68,7 @@ def add_commands(commands: Any) -> None:
 
 def _headroom(config: cfg.ConfigOpts) -> int:
     options = config.category
-    known = names.read(options.names)
+    known = console.read_names(options.names)
     changes = assume.parse(options.assume)
     texts = _texts(options.query)
     version = query_text.version(options.microversion)
@@ -138,7 +138,7 @@ def _check_identifier(name: str, given: str) -> None:
     if problem is None and given.encode(errors='replace').decode() != given:
         problem = 'it is not valid UTF-8'
     if problem is not None:
-        raise CannotProceedError(f'--{name} is not valid: {tables.printable(problem)}.')
+        raise CannotProceedError(f'--{name} is not valid: {console.printable(problem)}.')
 
 
 def _write_claims(options: argparse.Namespace, lines: Iterable[bytes], number: int) -> None:
@@ -146,6 +146,6 @@ def _write_claims(options: argparse.Namespace, lines: Iterable[bytes], number: i
         target.writelines(itertools.islice(lines, options.max_claims))
     if number > options.max_claims:
         output.notify(
-            f'{tables.printable(options.claims)} contains the first {options.max_claims} of '
+            f'{console.printable(options.claims)} contains the first {options.max_claims} of '
             f'{number} claims, as --max-claims requires.'
         )

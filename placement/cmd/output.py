@@ -8,8 +8,7 @@ import sys
 from typing import Any
 
 from placement.admin import atomic_file
-from placement.admin.failure import CannotProceedError
-from placement.admin.progress import Advance, silent
+from placement.admin.console import Advance, CannotProceedError, silent
 
 TABLE, JSON = 'table', 'json'
 # The seconds after which a progress bar appears.

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from oslo_config import cfg
 
 from placement import conf
-from placement.admin.failure import require_file
+from placement.admin.console import require_file
 from placement.conf import sources
 
 Action = Callable[[cfg.ConfigOpts], int]

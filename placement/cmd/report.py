@@ -5,7 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, names
+from placement.admin import atomic_file, console
 from placement.admin.headroom import reading
 from placement.cmd import output, program
 from placement.db import engine
@@ -39,7 +39,7 @@ def _report(config: cfg.ConfigOpts) -> int:
     from placement.admin.report import contents, page
 
     path = config.category.file
-    known = names.read(config.category.names)
+    known = console.read_names(config.category.names)
     queries = reading.parse_named(config.category.headroom)
     if path != atomic_file.STANDARD:
         atomic_file.check(path)

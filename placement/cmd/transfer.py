@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, cast
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, tables
-from placement.admin.failure import CannotProceedError
+from placement.admin import atomic_file, console
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer.export import Pseudonyms, export
 from placement.admin.transfer.load import load
 from placement.cmd import output, program
@@ -131,6 +131,6 @@ def _report(exceeded: Sequence[Any]) -> None:
         'legal.'
     )
     for one in exceeded[:_SHOWN]:
-        name, uuid, class_ = map(tables.printable, (one.name or '', one.uuid, one.resource_class))
+        name, uuid, class_ = map(console.printable, (one.name or '', one.uuid, one.resource_class))
         output.notify(f'{name} {uuid}: {one.used} of {one.capacity:g} {class_} are in use.')
     output.notify('Next: placement-manage audit --only over-capacity')

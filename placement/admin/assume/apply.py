@@ -18,10 +18,9 @@ import uuid as uuid_lib
 import sqlalchemy as sa
 
 from placement import capacity, exception
-from placement.admin import cloud, named_trees, tables
+from placement.admin import cloud, console, named_trees
 from placement.admin.assume.private_copy import columns, insert, private_copy
-from placement.admin.failure import CannotProceedError
-from placement.admin.progress import Progress
+from placement.admin.console import CannotProceedError, Progress
 from placement.capacity import Inventory
 from placement.db import engine
 from placement.db.expressions import id_list
@@ -122,7 +121,7 @@ def refusal(text: str, reason: str) -> CannotProceedError:
     :param reason: the reason as a sentence
     """
     sentence = f"The assumption '{text}' is not valid: {reason.rstrip('.')}."
-    return CannotProceedError(tables.printable(sentence))
+    return CannotProceedError(console.printable(sentence))
 
 
 # Trees ----------------------------------------------------------------------------

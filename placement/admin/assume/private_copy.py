@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import pool
 
+from placement.admin.console import Progress
 from placement.admin.named_trees import consumers_of_trees
-from placement.admin.progress import Progress
 from placement.db.sqlalchemy import models
 
 # The UUID of the consumer that has the usage of all consumers that are not copied.

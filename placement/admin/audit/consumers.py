@@ -7,7 +7,7 @@ import uuid
 import os_traits
 import sqlalchemy as sa
 
-from placement.admin import names
+from placement.admin import console
 from placement.admin.audit import model
 from placement.db import expressions
 from placement.db.sqlalchemy import models
@@ -236,7 +236,7 @@ def several_trees(audited: model.Audited) -> model.Found:
 
 
 def read_servers(path: str) -> dict[str, model.Row]:
-    """Return the servers in a file, keyed by the digits of the UUID (see `names.digits_of`).
+    """Return the servers in a file, keyed by the digits of the UUID (see `console.digits_of`).
 
     :raises CannotProceedError: the file cannot be read, or is not a list of servers
     """
@@ -247,7 +247,7 @@ def read_servers(path: str) -> dict[str, model.Row]:
             'server_uuid': str(uuid.UUID(digits)),
             'status': row.get('Status'),
         }
-        for digits, row in names.rows(path, remedy)
+        for digits, row in console.rows(path, remedy)
     }
 
 
@@ -262,7 +262,7 @@ def no_server(audited: model.Audited) -> model.Found:
     """Compare all consumers here, because no statement can have a million parameters."""
     others = sa.func.coalesce(_TYPES.c.name, '') != _MIGRATION
     uuids = audited.scalars(CONSUMER.with_only_columns(_CONSUMERS.c.uuid).where(others))
-    unknown = [text for text in uuids if names.digits_of(text) not in audited.servers]
+    unknown = [text for text in uuids if console.digits_of(text) not in audited.servers]
     first = CONSUMER.where(_CONSUMERS.c.uuid.in_(unknown[: model.ROW_LIMIT]))
     return model.Found(len(unknown), audited.rows(first).rows)
 
@@ -277,6 +277,6 @@ def no_server(audited: model.Audited) -> model.Found:
 def no_allocations(audited: model.Audited) -> model.Found:
     without = dict(audited.servers)
     for text in audited.scalars(sa.select(_UUID).distinct()):
-        without.pop(names.digits_of(text), None)
+        without.pop(console.digits_of(text), None)
     using = [row for row in without.values() if row['status'] not in _WITHOUT_HOST]
     return model.Found(len(using), tuple(using[: model.ROW_LIMIT]))

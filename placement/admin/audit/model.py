@@ -68,7 +68,7 @@ class Audited:
 
     :ivar conn: a connection from `engine.snapshot()`, so that all findings are about one state
     :ivar incomplete_project: the option `[placement] incomplete_consumer_project_id`
-    :ivar servers: the servers of Nova, keyed by the digits of the UUID (see `names.digits_of`)
+    :ivar servers: the servers of Nova, keyed by the digits of the UUID (see `console.digits_of`)
     """
 
     conn: sa.Connection

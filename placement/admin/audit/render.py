@@ -5,9 +5,9 @@ import contextlib
 import dataclasses
 from typing import Any
 
-from placement.admin import tables
+from placement.admin import console
 from placement.admin.audit import model
-from placement.admin.names import Names
+from placement.admin.console import Names
 
 _COMMAND = 'placement-manage audit'
 _NUMBERS = frozenset({'Count', 'Fixed', 'Used', 'Capacity', 'Total'})
@@ -33,7 +33,7 @@ def report(findings: Iterable[model.Finding], known: Names | None = None) -> str
     meanings = {code.name: code.meaning for code in model.CODES}
     codes = [(one.code, one.severity, one.count, one.fixed, meanings[one.code]) for one in ordered]
     titles = ('Code', 'Severity', 'Count', 'Fixed', 'Meaning')
-    parts = [_verdict(ordered), tables.table(titles, codes, _NUMBERS)]
+    parts = [_verdict(ordered), console.table(titles, codes, _NUMBERS)]
     for finding in ordered:
         parts += _details(finding, (known or Names()).in_values(finding.rows))
     if commands := list(dict.fromkeys(_commands(ordered))):
@@ -48,8 +48,8 @@ def _verdict(findings: Sequence[model.Finding]) -> str:
     if fixed:
         text += f' It corrected {fixed}, and leaves {left or "none"}.'
     if not left:
-        return tables.colored(text, 'green')
-    return tables.colored(text, 'red' if model.ERROR in left else 'yellow')
+        return console.colored(text, 'green')
+    return console.colored(text, 'red' if model.ERROR in left else 'yellow')
 
 
 def _counted(numbers: Iterable[tuple[str, int]]) -> str:
@@ -91,7 +91,7 @@ def _commands(findings: Iterable[model.Finding]) -> Iterator[str]:
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
     titles = list(dict.fromkeys(title for row in rows for title in row))
     cells = [[row.get(title, '-') for title in titles] for row in rows]
-    return tables.table(titles, cells, _NUMBERS)
+    return console.table(titles, cells, _NUMBERS)
 
 
 def _cells(row: model.Row) -> dict[str, str]:

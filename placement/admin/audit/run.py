@@ -8,9 +8,9 @@ from typing import Any
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement.admin import progress
+from placement.admin import console
 from placement.admin.audit import consumers, model, providers
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 from placement.conf.opts import INCOMPLETE_CONSUMER_ID
 from placement.db import engine
 
@@ -61,7 +61,7 @@ def findings(
     conn: sa.Connection,
     only: Collection[str] | None = None,
     incomplete_project: str = INCOMPLETE_CONSUMER_ID,
-    report: progress.Progress = progress.silent,
+    report: console.Progress = console.silent,
 ) -> tuple[model.Finding, ...]:
     """Return the findings of the audit, without codes that have no finding.
 
@@ -78,7 +78,7 @@ def findings(
 
 
 def run(
-    conf: cfg.ConfigOpts, options: Options, report: progress.Progress = progress.silent
+    conf: cfg.ConfigOpts, options: Options, report: console.Progress = console.silent
 ) -> tuple[model.Finding, ...]:
     """Correct findings as the options demand, and return all findings.
 
@@ -96,7 +96,7 @@ def run(
         return _read(codes, model.Audited(conn, project, servers), report, changes)
 
 
-def _correct(code: model.Code, conf: cfg.ConfigOpts, report: progress.Progress) -> list[model.Row]:
+def _correct(code: model.Code, conf: cfg.ConfigOpts, report: console.Progress) -> list[model.Row]:
     """Correct the findings of a code, `BATCH` of them in a transaction, and return the changes.
 
     If a concurrent request makes a correction impossible, for example because it moves a provider,
@@ -125,7 +125,7 @@ def _keys(select: sa.Select[Any]) -> Sequence[Any]:
 def _read(
     codes: Collection[model.Code],
     audited: model.Audited,
-    report: progress.Progress,
+    report: console.Progress,
     changes: Mapping[model.Code, list[model.Row]],
 ) -> tuple[model.Finding, ...]:
     """Return the findings of the codes, without codes that have no finding.

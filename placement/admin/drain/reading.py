@@ -12,15 +12,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import microversion
-from placement.admin import named_trees, query_text, tables
+from placement.admin import console, named_trees, query_text
 from placement.admin.cloud import Cloud
+from placement.admin.console import CannotProceedError, Progress
 from placement.admin.drain import report
 from placement.admin.drain.places import Trees
 from placement.admin.drain.report import Drain
 from placement.admin.drain.requests import Consumer
-from placement.admin.failure import CannotProceedError
 from placement.admin.headroom.reading import refusing
-from placement.admin.progress import Progress
 from placement.candidates import model, names, request
 from placement.db.sqlalchemy import models
 
@@ -64,7 +63,7 @@ def parse_where(text: str) -> model.Query[str]:
         pairs = query_text.pairs(text)
     if other := sorted({key for key, _ in pairs} - {*_WHERE}):
         raise CannotProceedError(
-            f'--where accepts {", ".join(_WHERE)}, but not {tables.printable(", ".join(other))}.'
+            f'--where accepts {", ".join(_WHERE)}, but not {console.printable(", ".join(other))}.'
         )
     with refusing('--where is not valid: '):
         # A query has to request resources.
@@ -134,7 +133,7 @@ def consumers(conn: sa.Connection, uuids: Sequence[str]) -> list[Consumer]:
     found = {consumer.uuid.lower(): consumer for consumer in _consumers(conn, _spellings(uuids))}
     for uuid in uuids:
         if uuid.lower() not in found:
-            shown = tables.printable(uuid)
+            shown = console.printable(uuid)
             raise CannotProceedError(f'The consumer {shown} does not exist or has no allocations.')
     return [found[key] for key in dict.fromkeys(map(str.lower, uuids))]
 
@@ -157,7 +156,7 @@ def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
     for given, provider_id, class_id, used, *consumer in rows:
         if consumer[0] is None:
             raise CannotProceedError(
-                f'The consumer {tables.printable(given)} of an allocation does not exist. Run '
+                f'The consumer {console.printable(given)} of an allocation does not exist. Run '
                 '`placement-manage audit --only orphan-allocation`.'
             )
         amounts[tuple(consumer)][provider_id, class_id] += used

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 import shlex
 
-from placement.admin import tables
+from placement.admin import console
 from placement.admin.drain.report import NOT_FOUND, NOWHERE, SUM, Drain
 
 # The number of trees, and of consumers without a place, in a table.
@@ -22,7 +22,7 @@ def text_of_each(results: Sequence[Drain], of_all: bool) -> str:
     :param results: in the order of `report.in_order`
     :param of_all: whether all trees with allocations were drained
     """
-    lines = [tables.paragraph(' '.join(_verdict_of_each(results, of_all)))]
+    lines = [console.paragraph(' '.join(_verdict_of_each(results, of_all)))]
     rows = [
         (
             one.name,
@@ -36,7 +36,7 @@ def text_of_each(results: Sequence[Drain], of_all: bool) -> str:
     ]
     if rows:
         titles = ['Trees', 'Verdict', *_NUMBERS, 'Missing']
-        lines += ['', tables.table(titles, rows[:LONGEST], numbers=_NUMBERS)]
+        lines += ['', console.table(titles, rows[:LONGEST], numbers=_NUMBERS)]
     if len(rows) > LONGEST:
         lines.append(f'{_count(len(rows) - LONGEST, "more tree")}: see --format json.')
     return '\n'.join(lines)
@@ -48,7 +48,7 @@ def text(result: Drain, of_consumers: bool) -> str:
     :param of_consumers: whether consumers leave the trees where they are
     """
     verdict = f'{_verdict(result, of_consumers)}.{_REASONS[result.reason]}'
-    return '\n'.join([tables.paragraph(verdict), *_evidence(result)])
+    return '\n'.join([console.paragraph(verdict), *_evidence(result)])
 
 
 def next_command(results: Sequence[Drain], each: bool, options: Sequence[str]) -> str | None:
@@ -66,7 +66,7 @@ def next_command(results: Sequence[Drain], each: bool, options: Sequence[str]) -
     else:
         copies = () if each else ('--assume', f'copies:1*{names[0]}')
         words = ['placement-manage', 'drain', *names, *options, *copies]
-    return tables.printable(shlex.join(words))
+    return console.printable(shlex.join(words))
 
 
 def migration(result: Drain) -> str | None:
@@ -74,7 +74,7 @@ def migration(result: Drain) -> str | None:
     if not (result.fits and result.moves and result.are_servers):
         return None
     move = result.moves[0]
-    return tables.printable(
+    return console.printable(
         'openstack --os-compute-api-version 2.30 server migrate --live-migration --host '
         f'{shlex.quote(move["to_name"] or move["to"])} {move["consumer"]}'
     )
@@ -82,7 +82,7 @@ def migration(result: Drain) -> str | None:
 
 def amounts(by_class: Mapping[str, int]) -> str:
     """Return a list of amounts."""
-    return ', '.join(f'{amount} {tables.printable(name)}' for name, amount in by_class.items())
+    return ', '.join(f'{amount} {console.printable(name)}' for name, amount in by_class.items())
 
 
 def _verdict_of_each(results: Sequence[Drain], of_all: bool) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _evidence(result: Drain) -> Iterator[str]:
     ]
     if unplaced:
         yield '\nWithout a place:'
-        yield tables.table(['Consumer', 'Type', 'Resources', 'Place'], unplaced)
+        yield console.table(['Consumer', 'Type', 'Resources', 'Place'], unplaced)
     if more := result.consumers - result.placed - len(unplaced):
         yield f'{_count(more, "more consumer")}: see --format json.'
     moves = [
@@ -164,4 +164,4 @@ def _evidence(result: Drain) -> Iterator[str]:
     ]
     if moves:
         yield ''
-        yield tables.table(['Consumer', 'Type', 'Project', 'To'], moves)
+        yield console.table(['Consumer', 'Type', 'Project', 'To'], moves)

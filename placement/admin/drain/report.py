@@ -11,10 +11,10 @@ import orjson
 import os_resource_classes as orc
 
 from placement import microversion
+from placement.admin.console import CannotProceedError
 from placement.admin.drain import plan
 from placement.admin.drain.places import Place, Trees
 from placement.admin.drain.requests import Consumer, Request, request_of
-from placement.admin.failure import CannotProceedError
 
 FITS, IMPOSSIBLE, NOT_FOUND = 'fits', 'impossible', 'not found'
 NOWHERE, SUM = 'nowhere', 'sum'

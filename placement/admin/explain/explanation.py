@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from placement.admin import cloud, query_text
+from placement.admin.console import Progress
 from placement.admin.explain import conditions, evidence, search
 from placement.admin.explain.evidence import Json, Lack
 from placement.admin.explain.search import Relaxation, Trees
-from placement.admin.progress import Progress
 from placement.candidates import names as names_of_queries
 from placement.candidates import request
 from placement.candidates.selection import Budget

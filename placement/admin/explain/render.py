@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 import itertools
 import shlex
 
-from placement.admin import tables
+from placement.admin import console
 from placement.admin.explain.evidence import CHECKS, Json
 from placement.admin.explain.explanation import Explanation
 from placement.admin.explain.search import MAX_CONDITIONS_FOR_PAIRS, MAX_TREES
@@ -64,14 +64,14 @@ def _lines(explanation: Explanation, command: str | None) -> Iterator[str]:
         (one for one in document['relaxations'] if 'cut' not in one), key=lambda one: -one['trees']
     )
     cut = [one for one in document['relaxations'] if 'cut' in one]
-    yield tables.paragraph(' '.join(_verdict(explanation, found)))
+    yield console.paragraph(' '.join(_verdict(explanation, found)))
     if cut:
         yield ''
         yield from _cut_lines(cut)
     if found:
         yield ''
         rows = [(' and '.join(one['without']), _count(one)) for one in found]
-        yield tables.table(['Without', _WOULD_FIT], rows, numbers=[_WOULD_FIT])
+        yield console.table(['Without', _WOULD_FIT], rows, numbers=[_WOULD_FIT])
     if not document['candidates']['trees'] and explanation.nearest:
         yield ''
         yield 'The hosts in which the fewest conditions fail:'
@@ -84,11 +84,11 @@ def _lines(explanation: Explanation, command: str | None) -> Iterator[str]:
         ('all conditions together', _count(document['candidates'])),
     ]
     yield '\nHosts that remain after each condition:'
-    yield tables.table(['Condition', 'Hosts'], rows, numbers=['Hosts'])
+    yield console.table(['Condition', 'Hosts'], rows, numbers=['Hosts'])
     yield '\nProviders that remain after each check:'
     yield _funnel_table(funnel)
     if command:
-        yield f'\nNext: {tables.printable(command)}'
+        yield f'\nNext: {console.printable(command)}'
 
 
 # The verdict ------------------------------------------------------------------
@@ -156,9 +156,9 @@ def _first(names: Sequence[str]) -> str:
 
 
 def _cut_lines(cut: Sequence[Json]) -> Iterator[str]:
-    yield tables.paragraph(f'{_LIMIT} without these conditions, so hosts may fit:')
+    yield console.paragraph(f'{_LIMIT} without these conditions, so hosts may fit:')
     for relaxation in cut[:_MAX_CUT]:
-        yield tables.paragraph(' and '.join(relaxation['without']), _INDENT)
+        yield console.paragraph(' and '.join(relaxation['without']), _INDENT)
     if len(cut) > _MAX_CUT:
         yield f'  and {len(cut) - _MAX_CUT} more, which --format json lists'
 
@@ -174,7 +174,7 @@ def _nearest_lines(explanation: Explanation) -> Iterator[str]:
         if len(facts) > _MAX_FACTS:
             listed += f'; and {len(facts) - _MAX_FACTS} more, which --format json lists'
         listed = listed or 'each condition is satisfied, but not all together'
-        yield tables.paragraph(f'{_first(names)}: {listed}', _INDENT)
+        yield console.paragraph(f'{_first(names)}: {listed}', _INDENT)
     if explanation.near > len(explanation.nearest):
         yield f'These are {len(explanation.nearest):,} of {explanation.near:,} such hosts.'
 
@@ -188,7 +188,7 @@ def _funnel_table(funnel: Sequence[Json]) -> str:
         if number < 2 or any(row[number] != row[number - 1] for row in rows)
     ]
     titles = [('Request', *_TITLES)[number] for number in kept]
-    return tables.table(titles, [[row[n] for n in kept] for row in rows], numbers=titles[1:])
+    return console.table(titles, [[row[n] for n in kept] for row in rows], numbers=titles[1:])
 
 
 def _label(of_group: Json) -> str:

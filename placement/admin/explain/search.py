@@ -15,9 +15,9 @@ import itertools
 import operator
 from typing import NamedTuple
 
+from placement.admin.console import Advance, Progress
 from placement.admin.explain import conditions
 from placement.admin.explain.conditions import MEMBER_OF, REQUIRED, RESOURCES, Condition, Conditions
-from placement.admin.progress import Advance, Progress
 from placement.candidates import eligibility, model, solver
 from placement.candidates.selection import Budget
 

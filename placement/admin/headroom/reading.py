@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from placement.admin import cloud, query_text
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError, Progress, silent
 from placement.admin.headroom import result, simulation
 from placement.admin.headroom.result import Headroom
-from placement.admin.progress import Progress, silent
 from placement.admin.query_text import refusing as refusing
 from placement.candidates import model, names, request
 from placement.microversion import Version

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from placement import microversion
-from placement.admin import tables
+from placement.admin import console
 from placement.admin.headroom.simulation import Simulation, Step
 from placement.candidates import model, render
 
@@ -72,7 +72,7 @@ def of(
     limit = reason = ''
     if found.limit is not None:
         class_id, lacking, trees = found.limit
-        limit, lack = tables.printable(classes[class_id]), 'lacks' if lacking == 1 else 'lack'
+        limit, lack = console.printable(classes[class_id]), 'lacks' if lacking == 1 else 'lack'
         reason = f'The limit is {limit}: {lacking:,} of {trees:,} trees {lack} it for one more.'
     return Headroom(
         text,
@@ -107,10 +107,10 @@ def _lines(results: Sequence[Headroom], by: str | None, names: Mapping[str, str]
     if len(results) == 1:
         (result,) = results
         verdict = f'{result.verdict[0].upper()}{result.verdict[1:]}.'
-        yield tables.paragraph(f'{verdict} {result.reason}')
+        yield console.paragraph(f'{verdict} {result.reason}')
     else:
         rows = [(result.fits, result.limit, result.query) for result in results]
-        yield tables.table(['Fits', 'Limit', 'Query'], rows, numbers=['Fits'])
+        yield console.table(['Fits', 'Limit', 'Query'], rows, numbers=['Fits'])
     for number, result in enumerate(results, 1):
         if result.by and (by or len(results) == 1):
             yield ''
@@ -120,7 +120,7 @@ def _lines(results: Sequence[Headroom], by: str | None, names: Mapping[str, str]
     for result in results:
         if not result.fits:
             yield ''
-            yield f'Run `placement-manage explain {shlex.quote(tables.printable(result.query))}`.'
+            yield f'Run `placement-manage explain {shlex.quote(console.printable(result.query))}`.'
 
 
 def _details(result: Headroom, by: str, names: Mapping[str, str]) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _details(result: Headroom, by: str, names: Mapping[str, str]) -> Iterator[st
     named = any(name for name, *_ in rows)
     shown: list[tuple[object, ...]] = [row if named else row[1:] for row in rows[:LONGEST]]
     titles = [_TITLES[by], 'UUID', 'Fits'] if named else [_TITLES[by], 'Fits']
-    yield tables.table(titles, shown, numbers=['Fits'])
+    yield console.table(titles, shown, numbers=['Fits'])
     if rest := [claims for *_, claims in rows[LONGEST:]]:
         claims = f' with {sum(rest)} claims' if by == TREE else ''
         trees, are = (f'{by}s', 'are') if len(rest) > 1 else (by, 'is')

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from placement import capacity
-from placement.admin.progress import Progress
+from placement.admin.console import Progress
 from placement.candidates import eligibility, model, solver
 from placement.candidates.model import InventoryKey
 from placement.candidates.selection import Budget

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
-from placement.admin.failure import require_file
+from placement.admin.console import require_file
 from placement.admin.preflight.model import Skipped, Steps, Verdict, check, failure, ok, warning
 from placement.conf import database_url as urls
 from placement.conf.database import connections_of_process

@@ -8,7 +8,7 @@ import threading
 from oslo_config import cfg
 
 from placement import messages
-from placement.admin import tables
+from placement.admin import console
 from placement.admin.preflight import configuration, database, identity, schema
 from placement.admin.preflight.model import REGISTERED, Check, Skipped, Steps, Verdict, failure, ok
 from placement.conf import sources
@@ -126,4 +126,4 @@ def table(findings: Sequence[Finding], with_all: bool) -> str:
         for one in findings
         if one['result'] == result and (with_all or exit_status)
     ]
-    return f'{summary}\n\n{tables.table(_TITLES, rows, divider=True)}' if rows else summary
+    return f'{summary}\n\n{console.table(_TITLES, rows, divider=True)}' if rows else summary

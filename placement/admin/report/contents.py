@@ -25,12 +25,11 @@ import sqlalchemy as sa
 from placement import version
 from placement.admin import audit, cloud
 from placement.admin.cloud import Cloud, root_id
+from placement.admin.console import Names, Progress
 from placement.admin.drain.reading import all_trees
 from placement.admin.drain.report import Drain
 from placement.admin.headroom import reading
 from placement.admin.headroom.result import Headroom
-from placement.admin.names import Names
-from placement.admin.progress import Progress
 from placement.candidates.model import Provider, ProviderInventory, Query
 from placement.candidates.sharing import SharingProviders
 from placement.capacity import capacity_of

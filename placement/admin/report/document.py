@@ -11,6 +11,7 @@ import heapq
 import itertools
 from typing import Any
 
+from placement.admin.console import printable
 from placement.admin.drain.render import amounts
 from placement.admin.drain.report import IMPOSSIBLE, NOT_FOUND, Drain
 from placement.admin.report.contents import (
@@ -22,7 +23,6 @@ from placement.admin.report.contents import (
     capacity,
     sums,
 )
-from placement.admin.tables import printable
 
 # The table and the map show at most this number of trees.
 TREES = 20_000

@@ -18,11 +18,10 @@ import orjson
 
 from placement.admin import audit
 from placement.admin.audit.model import CODES
-from placement.admin.progress import Progress
+from placement.admin.console import Progress, count, printable
 from placement.admin.report import document
 from placement.admin.report.contents import Contents, Tree
 from placement.admin.report.document import TREES, Document
-from placement.admin.tables import count, printable
 
 _ASSETS = resources.files(__package__) / 'assets'
 _TEMPLATE, _STYLE = 'page.html.j2', 'style.css'

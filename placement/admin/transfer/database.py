@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from placement.admin import audit
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer.kinds import KINDS
 
 # The findings of `placement-manage audit` about rows that a file cannot describe.

@@ -7,7 +7,7 @@ import json
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 import zlib
 
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer import kinds
 from placement.admin.transfer.kinds import KINDS, Kind
 

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 
 import sqlalchemy as sa
 
-from placement.admin import progress as reporting
+from placement.admin import console
 from placement.admin.audit import providers
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer import database, kinds
 from placement.admin.transfer.kinds import KINDS, Kind
 from placement.db import engine, failures, sql
@@ -84,7 +84,7 @@ class Pseudonyms:
 
 
 def export(
-    file: BinaryIO, progress: reporting.Progress, pseudonyms: Pseudonyms | None = None
+    file: BinaryIO, progress: console.Progress, pseudonyms: Pseudonyms | None = None
 ) -> Mapping[str, int]:
     """Write all rows to a file, and return the number of rows of each kind.
 

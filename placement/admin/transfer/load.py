@@ -9,8 +9,8 @@ import os_resource_classes as orc
 import sqlalchemy as sa
 
 from placement import exception
-from placement.admin import progress as reporting
-from placement.admin.failure import CannotProceedError
+from placement.admin import console
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer import database, kinds
 from placement.admin.transfer.document import Document, InvalidLineError, Line, shown
 from placement.admin.transfer.kinds import KINDS, Field, Kind
@@ -30,7 +30,7 @@ _SHARED = (*_WITH_STANDARDS, 'aggregate', 'consumer_type', 'project', 'user')
 
 
 def load(
-    file: BinaryIO, progress: reporting.Progress, force: bool = False
+    file: BinaryIO, progress: console.Progress, force: bool = False
 ) -> tuple[Mapping[str, int], Sequence[sa.Row[Any]]]:
     """Insert all rows of a file in one transaction.
 

@@ -4,7 +4,7 @@ import collections
 import uuid
 
 from placement.admin import rename_uuid
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 from placement.tests.functional.admin.audit import base
 from placement.tests.functional.admin.audit.base import (
     ALLOCATIONS,

@@ -21,8 +21,8 @@ import fixtures
 import sqlalchemy as sa
 
 from placement import db_api, microversion
+from placement.admin.console import Advance, silent
 from placement.admin.explain import explanation, render
-from placement.admin.progress import Advance, silent
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.microversion import Version

@@ -10,8 +10,8 @@ import fixtures
 from oslotest import base
 
 from placement.admin import cloud, serving
+from placement.admin.console import CannotProceedError
 from placement.admin.exporter import State
-from placement.admin.failure import CannotProceedError
 from placement.tests.waiting import wait_until
 
 DOWN, UP = b'placement_up 0.0', b'placement_up 1.0'

@@ -9,8 +9,8 @@ from typing import Any
 import ddt
 import hypothesis
 
+from placement.admin.console import silent
 from placement.admin.headroom import result, simulation
-from placement.admin.progress import silent
 from placement.candidates import model
 from placement.tests import worlds
 from placement.tests.properties import REPEATABLE, UnmeasuredTestCase, seeds

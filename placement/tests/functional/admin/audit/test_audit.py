@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.admin import audit
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 from placement.db import engine
 from placement.tests import statements, where
 from placement.tests.functional import missing_generations

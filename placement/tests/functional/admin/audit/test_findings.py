@@ -9,7 +9,7 @@ import fixtures
 import sqlalchemy as sa
 
 from placement.admin.audit import model
-from placement.admin.failure import CannotProceedError
+from placement.admin.console import CannotProceedError
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.tests.functional import missing_generations

@@ -5,8 +5,8 @@ import io
 import json
 from typing import Any
 
-from placement.admin import progress
-from placement.admin.failure import CannotProceedError
+from placement.admin import console
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer import export, load
 from placement.db.sqlalchemy import models
 from placement.tests import servers
@@ -31,12 +31,12 @@ class TestCase(base.TestCase):
     def export(self) -> bytes:
         """Return the file that an export writes."""
         file = io.BytesIO()
-        export.export(file, progress.silent)
+        export.export(file, console.silent)
         return file.getvalue()
 
     def load(self, data: bytes, force: bool = False) -> Any:
         """Import a file; return the inventories whose usage exceeds the capacity."""
-        return load.load(io.BytesIO(data), progress.silent, force)[1]
+        return load.load(io.BytesIO(data), console.silent, force)[1]
 
     def load_example(self) -> None:
         """Replace all rows by the example."""

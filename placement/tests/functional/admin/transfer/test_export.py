@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.admin import audit, progress
-from placement.admin.failure import CannotProceedError
+from placement.admin import audit, console
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer import export
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
@@ -47,7 +47,7 @@ class RowsTest(base.TestCase):
                     self.execute(sa.delete(models.allocations))
                 return file.write(data)
 
-        export.export(Writing(), progress.silent)
+        export.export(Writing(), console.silent)
         self.assertEqual(base.EXAMPLE.decode(), file.getvalue().decode())
         self.assertNotIn('allocation', self.counts())
 
@@ -62,7 +62,7 @@ class RefusalTest(base.TestCase):
     def assertRefused(self, *texts: str) -> None:
         """An export is refused with these texts."""
         file = io.BytesIO()
-        refusal = self.assertRaises(CannotProceedError, export.export, file, progress.silent)
+        refusal = self.assertRaises(CannotProceedError, export.export, file, console.silent)
         for text in texts:
             self.assertIn(text, str(refusal))
 

@@ -13,8 +13,8 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from placement import exception
-from placement.admin import progress
-from placement.admin.failure import CannotProceedError
+from placement.admin import console
+from placement.admin.console import CannotProceedError
 from placement.admin.transfer import load
 from placement.db.sqlalchemy import migration, models
 from placement.objects import sync
@@ -69,7 +69,7 @@ class InvalidLineTest(TestCase):
             damaged = data[:position] + bytes([data[position] ^ 0x55]) + data[position + 1 :]
             for content in (data[:position], damaged):
                 with gzip.open(io.BytesIO(content)) as file:
-                    self.assertRaises(CannotProceedError, load.load, file, progress.silent)
+                    self.assertRaises(CannotProceedError, load.load, file, console.silent)
 
     def test_control_characters_of_the_file_are_not_printed(self):
         data, _ = documents.edited(documents.change('trait', kind='\x1b[31m' + 'x' * 1000))
@@ -194,7 +194,7 @@ class DatabaseTest(TestCase):
         for error in (KeyboardInterrupt, OSError):
             for lines in range(0, len(documents.EXAMPLE) + 2, 5):
                 file = self.interrupted(lines, mock.Mock(side_effect=error))
-                self.assertRaises(error, load.load, file, progress.silent)
+                self.assertRaises(error, load.load, file, console.silent)
                 self.assertEqual({}, self.counts())
         self.load(base.EXAMPLE)
 
@@ -202,13 +202,13 @@ class DatabaseTest(TestCase):
     def test_a_database_that_changes_during_the_import(self):
         own = sa.insert(models.projects).values(external_id='own')
         file = self.interrupted(5, lambda: self.execute(own))
-        refusal = self.assertRaises(CannotProceedError, load.load, file, progress.silent)
+        refusal = self.assertRaises(CannotProceedError, load.load, file, console.silent)
         self.assertIn('Stop the service', str(refusal))
         self.assertEqual({'project': 1}, self.counts())
 
     def test_conflicts_with_other_programs(self):
         file = self.interrupted(5, mock.Mock(side_effect=db_exc.DBDeadlock()))
-        refusal = self.assertRaises(CannotProceedError, load.load, file, progress.silent)
+        refusal = self.assertRaises(CannotProceedError, load.load, file, console.silent)
         self.assertIn('Nothing is imported. Stop the service', str(refusal))
         self.assertEqual({}, self.counts())
 
@@ -220,7 +220,7 @@ class DatabaseTest(TestCase):
             self.addCleanup(sa.event.remove, sa.Engine, 'commit', lose)
 
         file = self.interrupted(5, begin_to_lose)
-        self.assertRaises(exception.OutcomeUnknown, load.load, file, progress.silent)
+        self.assertRaises(exception.OutcomeUnknown, load.load, file, console.silent)
 
 
 class SchemaTest(db_base.TestCase):
@@ -228,7 +228,7 @@ class SchemaTest(db_base.TestCase):
         for remedy in ('', 'placement-manage db sync'):
             file = io.BytesIO(documents.file_of([]))
             refusal = self.assertRaises(
-                exception.UnsuitableDatabase, load.load, file, progress.silent
+                exception.UnsuitableDatabase, load.load, file, console.silent
             )
             self.assertIn(remedy, str(refusal))
             migration.upgrade('b4ed3a175331')

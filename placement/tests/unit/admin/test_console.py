@@ -7,7 +7,7 @@ import uuid
 import fixtures
 from oslotest import base
 
-from placement.admin import tables
+from placement.admin import console
 
 HOST, OTHER = (str(uuid.UUID(int=number)) for number in (1, 2))
 PROJECT = uuid.UUID(int=3).hex
@@ -26,7 +26,7 @@ class TableTest(base.BaseTestCase):
         """Return the lines of a table on a terminal of this width, which it does not exceed."""
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', str(columns)))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', Terminal()))
-        lines = tables.table(titles.split('|'), rows, **options).splitlines()
+        lines = console.table(titles.split('|'), rows, **options).splitlines()
         self.assertLessEqual(max(map(len, lines)), columns)
         return lines
 
@@ -40,7 +40,7 @@ class TableTest(base.BaseTestCase):
     def test_the_width_of_a_pipe_is_100(self):
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '200'))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
-        self.assertEqual(100, tables.table(['Letters'], [['x' * 500]]).index('\n'))
+        self.assertEqual(100, console.table(['Letters'], [['x' * 500]]).index('\n'))
 
     def test_uuids_are_whole_at_every_width(self):
         row = [f'host {HOST}', PROJECT, f'in:{HOST},{OTHER},{PROJECT}', QUERY, 16]
@@ -104,7 +104,7 @@ class TableTest(base.BaseTestCase):
     def test_a_terminal_that_is_too_narrow(self):
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '10'))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', Terminal()))
-        self.assertIn(HOST, tables.table(['Provider'], [[f'host-1 {HOST}']]))
+        self.assertIn(HOST, console.table(['Provider'], [[f'host-1 {HOST}']]))
 
     def test_control_characters(self):
         self.assertIn(r'a\x1b[2Jb', '\n'.join(self.table(80, 'Name', ['a\x1b[2Jb'])))
