@@ -90,13 +90,6 @@ def capacity(inventory: ProviderInventory) -> int:
     return int(inventory.capacity)
 
 
-def _fullness(total: Mapping[str, int]) -> float | None:
-    """Return the usage divided by the capacity; None without capacity and usage."""
-    if total['capacity'] > 0:
-        return total['used'] / total['capacity']
-    return float('inf') if total['used'] or total['capacity'] else None
-
-
 class Consumer(NamedTuple):
     """A consumer with allocations in a tree, and the amounts that it uses there by class id.
 
@@ -208,6 +201,7 @@ def read(
     )
     types = dict(map(tuple, conn.execute(sa.select(_TYPES.c.id, _TYPES.c.name))))
     rows = conn.execute(_CONSUMERS_OF_PROVIDERS).all()
+    simulated = reading.read(conn, list(queries.values()), progress, found.providers)
     has_revision = sa.inspect(conn).has_table(migration.REVISION_TABLE)
     return Contents(
         time=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
@@ -220,7 +214,7 @@ def read(
         number_of_consumers=conn.scalar(_NUMBER_OF_CONSUMERS) or 0,
         projects=_projects(rows, found),
         findings=[known.in_values(finding) for finding in findings],
-        headroom=list(_headroom(conn, queries, found, progress)),
+        headroom=list(simulated.results(queries, progress=progress)),
         drains={one.trees[0]['uuid']: one for one in all_trees(conn, found, progress)}
         if with_drains
         else None,
@@ -263,15 +257,6 @@ def _project(read: Cloud, project_id: int | None) -> str:
         return 'unknown project'
     # An allocation can refer to a consumer whose project is missing.
     return read.projects.get(project_id, f'unknown project {project_id}')
-
-
-def _headroom(
-    conn: sa.Connection, queries: Mapping[str, Query[str]], read: Cloud, progress: Progress
-) -> Iterable[Headroom]:
-    if not queries:
-        return ()
-    found = reading.read(conn, list(queries.values()), progress, read.providers)
-    return found.results(queries, progress=progress)
 
 
 # Trees ------------------------------------------------------------------------
@@ -339,14 +324,19 @@ def _totals(providers: Iterable[Provider], disabled: bool) -> Totals:
 def _fullest(totals: Totals, read: Cloud) -> tuple[int | None, float]:
     """Return the class with the highest fullness, and its fullness.
 
-    Of several classes, it is the first one by name.
+    Of several classes, it is the first one by name. A class without capacity and usage has no
+    fullness; that of other classes without capacity is infinite.
     """
     found = [
-        (-fullness, read.class_name(class_id), class_id)
+        (
+            total['used'] / total['capacity'] if total['capacity'] > 0 else float('inf'),
+            read.class_name(class_id),
+            class_id,
+        )
         for class_id, total in totals.items()
-        if (fullness := _fullness(total)) is not None
+        if total['used'] or total['capacity']
     ]
     if not found:
         return None, -1.0
-    negative, _, class_id = min(found)
-    return class_id, -negative
+    fullness, _, class_id = min(found, key=lambda one: (-one[0], *one[1:]))
+    return class_id, fullness

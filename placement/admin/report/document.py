@@ -6,7 +6,7 @@ positions of classes, traits, aggregates, and providers in their lists replace t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import heapq
 import itertools
 from typing import Any
@@ -132,19 +132,16 @@ def _providers(shown: Contents, classes: Positions) -> Document:
     return {
         'providers': _columns(_PROVIDER, providers),
         'inventories': _columns(('shape', 'used'), inventories),
-        **_sets('trait', trait_sets, lambda id_: cloud.traits.get(id_)),
-        **_sets('aggregate', aggregate_sets, lambda id_: cloud.aggregates.get(id_)),
+        **_sets('trait', trait_sets, cloud.traits),
+        **_sets('aggregate', aggregate_sets, cloud.aggregates),
         'shapes': _columns(('class', 'capacity', *_INVENTORY), columns_of_shapes),
     }
 
 
-def _sets(
-    kind: str, sets: Iterable[frozenset[int]], name_of: Callable[[int], str | None]
-) -> Document:
+def _sets(kind: str, sets: Collection[frozenset[int]], names_of: Mapping[int, str]) -> Document:
     """Return the names of all ids, and for each set the positions of its names, sorted by name."""
-    sets = list(sets)
     positions = _positions(id_ for ids in sets for id_ in ids)
-    names = [_text(name_of(id_) or f'unknown {id_}') for id_ in positions]
+    names = [_text(names_of.get(id_) or f'unknown {id_}') for id_ in positions]
     return {
         f'{kind}s': names,
         f'{kind}_sets': [

@@ -26,16 +26,7 @@ from placement.admin.report.document import TREES, Document
 _ASSETS = resources.files(__package__) / 'assets'
 _TEMPLATE, _STYLE = 'page.html.j2', 'style.css'
 # In this order, the scripts form one program.
-SCRIPTS = (
-    'data.js',
-    'elements.js',
-    'bands.js',
-    'map.js',
-    'table.js',
-    'parts.js',
-    'details.js',
-    'main.js',
-)
+SCRIPTS = ('data', 'elements', 'bands', 'map', 'table', 'parts', 'details', 'main')
 # The bands of `bands.js` for a fullness above 0.9, and above 1.
 _NEARLY_FULL, _OVER = 5, 6
 _MEANINGS = {code.name: code.meaning for code in CODES}
@@ -115,7 +106,7 @@ def _asset(name: str) -> str:
 
 def _program() -> str:
     """Return all scripts as one function, so that they add nothing to the global scope."""
-    scripts = '\n'.join(map(_asset, SCRIPTS))
+    scripts = '\n'.join(_asset(f'{name}.js') for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{scripts}\n}})();\n'
 
 
