@@ -1,6 +1,5 @@
 """The command `placement-manage report`."""
 
-import sys
 from typing import Any
 
 from oslo_config import cfg
@@ -54,18 +53,9 @@ def _report(config: cfg.ConfigOpts) -> int:
             config.category.drain,
         )
     rendered = page.render(shown, output.progress)
-    if path == atomic_file.STANDARD:
-        _print(rendered)
-    else:
-        with atomic_file.replacing(path) as file:
-            file.write(rendered)
-    return 0
-
-
-def _print(page: bytes) -> None:
-    """Write a page to standard output, without a buffer that would be written again at exit."""
-    sys.stdout.flush()
-    with open(sys.stdout.fileno(), 'wb', buffering=0, closefd=False) as file:
-        rest = memoryview(page)
+    with atomic_file.destination(path) as file:
+        # Standard output has no buffer, so a write to it can be incomplete.
+        rest = memoryview(rendered)
         while rest:
             rest = rest[file.write(rest) :]
+    return 0
