@@ -22,7 +22,7 @@ _TITLES = {TREE: 'Root provider', AGGREGATE: 'Aggregate'}
 # The bodies of claims are valid from this microversion on.
 _VERSION = microversion.CONSUMER_TYPES
 # The consumer of each claim is new, and has the type of the instances of Nova.
-_NEW = {'consumer_generation': None, 'consumer_type': 'INSTANCE'}
+_NEW: Mapping[str, Any] = {'consumer_generation': None, 'consumer_type': 'INSTANCE'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def of(
     """
     by: Counter[str] = Counter()
     for root, _, times in found.steps:
-        keys = [root.uuid] if aggregates is None else map(aggregates.__getitem__, root.aggregates)
+        keys = [root.uuid] if aggregates is None else [aggregates[id_] for id_ in root.aggregates]
         by.update(dict.fromkeys(keys, times))
     limit = reason = ''
     if found.limit is not None:
