@@ -1,8 +1,7 @@
 """The command `placement-manage drain`."""
 
 import argparse
-from collections.abc import Iterator, Sequence
-import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -12,7 +11,6 @@ from placement.admin import atomic_file, cloud, console, named_trees
 from placement.admin.console import CannotProceedError
 from placement.admin.drain import reading, render, report
 from placement.admin.drain.report import Drain
-from placement.candidates.model import Query
 from placement.cmd import assume, output, program
 
 # The exit statuses.
@@ -23,163 +21,134 @@ _TEXT = (
     'the database. The result is a plan of capacity, not an instruction to Nova: Placement does '
     'not store which traits a consumer requested.'
 )
+_OPTIONS = """
+PROVIDER
+    the name or the UUID of any provider of a tree; several trees are drained together
+--each
+    drain one tree after another, each from the present state; without PROVIDER, each tree with
+    allocations
+--consumer UUID
+    move these consumers instead, each away from the trees where it is
+--where QUERY
+    conditions for the new trees: a query string with root_required and member_of, which apply to
+    the root, and required, which applies to the new providers of a request group
+--same-aggregates
+    the new root has to be in all aggregates of the old one
+--same-traits GLOB[,GLOB...]
+    the new providers need the traits of the old one that match a pattern
+--moves FILE
+    write the moves to this file, each as a line with the body of PUT /allocations/{consumer}
+"""
+_EPILOG = """
+Exit status: 0 all consumers fit elsewhere; 1 some do not, or no plan was found; 2 an assumption or
+the command line is not valid, the database cannot be read, or the file cannot be written.
+"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'drain', _drain, _TEXT)
-    parser.epilog = (
-        'Exit status: 0 all consumers fit elsewhere; 1 some do not, or no plan was found; 2 '
-        'an assumption or the command line is not valid, the database cannot be read, or the file '
-        'cannot be written.'
-    )
-    parser.add_argument(
-        'providers',
-        metavar='PROVIDER',
-        nargs='*',
-        help='the name or the UUID of any provider of a tree; several trees are drained together',
-    )
-    parser.add_argument(
-        '--each',
-        action='store_true',
-        help='drain one tree after another, each from the present state; without PROVIDER, each '
-        'tree with allocations',
-    )
-    parser.add_argument(
-        '--consumer',
-        metavar='UUID',
-        nargs='+',
-        default=[],
-        help='move these consumers instead, each away from the trees where it is',
-    )
-    _add_conditions(parser)
-    parser.add_argument(
-        '--moves',
-        metavar='FILE',
-        help='write the moves to this file, each as a line with the body of PUT '
-        '/allocations/{consumer}',
+    parser = program.add_database_command(commands, 'drain', _drain, _TEXT, epilog=_EPILOG)
+    program.add_options(
+        parser,
+        _OPTIONS,
+        provider={'nargs': '*'},
+        consumer={'nargs': '+', 'default': []},
+        where={'default': ''},
+        same_traits={'type': program.words, 'default': []},
     )
     assume.add_option(parser)
     output.add_names_option(parser)
     output.add_format_option(parser)
 
 
-def _add_conditions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        '--where',
-        metavar='QUERY',
-        default='',
-        help='conditions for the new trees: a query string with root_required and member_of, which '
-        'apply to the root, and required, which applies to the new providers of a request group',
-    )
-    parser.add_argument(
-        '--same-aggregates',
-        action='store_true',
-        help='the new root has to be in all aggregates of the old one',
-    )
-    parser.add_argument(
-        '--same-traits',
-        metavar='GLOB[,GLOB...]',
-        type=lambda text: [glob.strip() for glob in text.split(',')],
-        default=[],
-        help='the new providers need the traits of the old one that match a pattern',
-    )
-
-
 def _drain(config: cfg.ConfigOpts) -> int:
-    arguments = config.category
-    known = console.read_names(arguments.names)
-    changes = assume.parse(arguments.assume)
-    _check(arguments)
-    where = reading.parse_where(arguments.where)
+    options = config.category
+    known = console.read_names(options.names)
+    changes = assume.parse(options.assume)
+    _check(options)
+
+    def copied(source: sa.Connection) -> frozenset[int] | None:
+        return reading.roots_to_copy(source, options.provider, options.consumer)
+
     drains: list[Drain] = []
     interrupted = False
     try:
-        with assume.state(changes, functools.partial(_copied, arguments)) as assumed:
+        with assume.state(changes, copied) as assumed:
             # An interruption keeps the results so far.
-            for result in _planned(assumed.conn, arguments, where):
+            for result in _planned(assumed.conn, options):
                 drains.append(result)  # noqa: PERF402
     except KeyboardInterrupt:
         if not drains:
             raise
         interrupted = True
-    for result in drains if arguments.moves is not None else ():
-        lines = result.lines()
-        with atomic_file.replacing(arguments.moves) as target:
-            target.writelines(lines)
+    if options.moves is not None:
+        for result in drains:
+            with atomic_file.replacing(options.moves) as target:
+                target.writelines(result.lines())
     drains = report.in_order(drains)
-    of_all = not (arguments.providers or interrupted)
+    of_all = not (options.provider or interrupted)
     assume.print_results(
-        arguments.format,
+        options.format,
         assumed,
         known,
         [one.document() for one in drains],
-        lambda: _text(arguments, drains, known, of_all),
+        lambda: _text(options, drains, known, of_all),
     )
     if interrupted:
-        trees = '1 tree' if len(drains) == 1 else f'{len(drains)} trees'
-        output.notify(f'The command was interrupted after {trees}.')
+        output.notify(f'The command was interrupted after {console.count(len(drains), "tree")}.')
         return program.CANNOT
     return ALL_FIT if report.all_fit(drains) else SOME_DO_NOT
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(options: argparse.Namespace) -> None:
     """Check the command line before the long work.
 
     :raises CannotProceedError: it is not valid
     """
-    if arguments.consumer and (arguments.providers or arguments.each):
+    if options.consumer and (options.provider or options.each):
         raise CannotProceedError('--consumer excludes PROVIDER and --each.')
-    if not (arguments.consumer or arguments.providers or arguments.each):
+    if not (options.consumer or options.provider or options.each):
         raise CannotProceedError('The command needs PROVIDER, --each, or --consumer.')
-    if arguments.moves is not None:
-        output.check_file('--moves', arguments.moves)
+    if options.moves is not None:
+        output.check_file('--moves', options.moves)
 
 
-def _copied(arguments: argparse.Namespace, source: sa.Connection) -> frozenset[int] | None:
-    """Return the roots of the trees whose consumers the changes need; None for all trees."""
-    if arguments.each and not arguments.providers:
-        return None
-    return reading.roots_to_copy(source, arguments.providers, arguments.consumer)
-
-
-def _planned(
-    conn: sa.Connection, arguments: argparse.Namespace, where: Query[str]
-) -> Iterator[Drain]:
+def _planned(conn: sa.Connection, options: argparse.Namespace) -> Iterable[Drain]:
     """Return the result of each drain."""
-    roots = named_trees.require_roots(conn, arguments.providers)
-    consumers = reading.consumers(conn, arguments.consumer) if arguments.consumer else []
+    where = reading.conditions(conn, options.where)
+    roots = named_trees.require_roots(conn, options.provider)
+    consumers = reading.consumers(conn, options.consumer) if options.consumer else []
     found = cloud.read(conn, output.progress, with_usage=False)
-    trees = reading.trees(conn, found, where, arguments.same_aggregates, arguments.same_traits)
-    if arguments.moves is not None and arguments.each and len(roots or trees.anchors) != 1:
+    trees = reading.trees(found, where, options.same_aggregates, options.same_traits)
+    if options.moves is not None and options.each and len(roots or trees.anchors) != 1:
         raise CannotProceedError('--moves with --each requires a single tree.')
-    if arguments.each:
+    if options.each:
         return reading.each(conn, trees, roots, output.progress)
     if roots:
         consumers = reading.consumers_of_trees(conn, roots)
-    return iter([report.drain(trees, consumers, frozenset(roots) or None, with_moves=True)])
+    return [report.drain(trees, consumers, frozenset(roots) or None, with_moves=True)]
 
 
 def _text(
-    arguments: argparse.Namespace, drains: Sequence[Drain], known: console.Names, of_all: bool
+    options: argparse.Namespace, drains: Sequence[Drain], known: console.Names, of_all: bool
 ) -> str:
     shown = known.in_values(drains)
-    if arguments.each:
+    if options.each:
         text = render.text_of_each(shown, of_all)
     else:
-        text = render.text(shown[0], bool(arguments.consumer))
-    command = _next(arguments, drains)
+        text = render.text(shown[0], bool(options.consumer))
+    command = _next(options, drains)
     return f'{text}\n\nNext: {command}' if command else text
 
 
-def _next(arguments: argparse.Namespace, drains: Sequence[Drain]) -> str | None:
-    if arguments.consumer:
-        return None if arguments.assume else render.migration(drains[0])
-    options = ['--where', arguments.where] if arguments.where else []
-    if arguments.same_aggregates:
-        options.append('--same-aggregates')
-    if arguments.same_traits:
-        options += ['--same-traits', ','.join(arguments.same_traits)]
-    for change in arguments.assume:
-        options += ['--assume', change]
-    return render.next_command(drains, arguments.each, options)
+def _next(options: argparse.Namespace, drains: Sequence[Drain]) -> str | None:
+    if options.consumer:
+        return None if options.assume else render.migration(drains[0])
+    given = ['--where', options.where] if options.where else []
+    if options.same_aggregates:
+        given.append('--same-aggregates')
+    if options.same_traits:
+        given += ['--same-traits', ','.join(options.same_traits)]
+    for change in options.assume:
+        given += ['--assume', change]
+    return render.next_command(drains, options.each, given)

@@ -3,8 +3,7 @@
 | Module | Task |
 |---|---|
 | `reading` | reads the conditions and the consumers; drains trees one after another |
-| `places` | finds the places of a request: candidates of the permitted trees |
-| `requests` | splits the allocations of a consumer into request groups and allocations to keep |
+| `places` | splits the allocations of a consumer into a request, and finds its places |
 | `plan` | simulates the claims of all consumers, in several orders; proves that no plan exists |
 | `report` | plans and judges each drain; the result is the JSON document with the moves |
 | `render` | builds the text of the result |

@@ -30,8 +30,7 @@ import itertools
 import random
 
 from placement import capacity
-from placement.admin.drain.places import Place, Places, Trees
-from placement.admin.drain.requests import Request
+from placement.admin.drain.places import Place, Places, Request, Trees
 from placement.admin.headroom.simulation import Amounts, FreeCapacity
 from placement.candidates.model import InventoryKey, Provider
 
@@ -69,7 +68,7 @@ class Plan:
         """Release allocations of other consumers."""
         self._free.release(self._trees.providers, amounts)
         if changed := {provider_id for provider_id, _ in amounts}:
-            for root_id in self._trees.load:
+            for root_id in self._trees.fullest:
                 anchor = self._trees.anchors[root_id]
                 if not changed.isdisjoint(provider.id for provider in anchor.providers):
                     self._changed[root_id] = {}
@@ -93,12 +92,10 @@ class Plan:
 
     def _short(self, places: Places, away: frozenset[int]) -> Mapping[int, int]:
         amounts = places.amounts
-        if len(amounts) == 1:
-            return amounts
         short = {
             class_id: amount
             for class_id, amount in amounts.items()
-            if self.has_place(places.without(class_id), away)
+            if len(amounts) > 1 and self.has_place(places.without(class_id), away)
         }
         return short or amounts
 
@@ -131,7 +128,7 @@ class Plan:
                 yield current
 
     def _is_valid(self, place: Place, away: frozenset[int]) -> bool:
-        roots = (self._trees.root_of(id_) for id_, _ in place.amounts)
+        roots = (self._trees.roots[id_] for id_, _ in place.amounts)
         return self._free.fits(place.amounts) and away.isdisjoint(roots)
 
 
@@ -174,9 +171,9 @@ def nowhere(trees: Trees, requests: Iterable[Request], unplaced: Iterable[Reques
         others = {
             key: amount
             for key, amount in (allocated - places.kept).items()
-            if trees.root_of(key[0]) not in away
+            if key in trees.inventories
             and key[1] in places.amounts
-            and trees.inventory(key)
+            and trees.roots[key[0]] not in away
         }
         state = Plan(trees, ())
         state.vanish(others)
@@ -192,7 +189,7 @@ def exceeds_sum(trees: Trees, requests: Sequence[Request]) -> bool:
     for request in requests:
         excess.update(request.places.amounts)
         for key, amount in request.consumer.allocations.items():
-            if trees.root_of(key[0]) in request.away:
+            if trees.roots.get(key[0]) in request.away:
                 left[key] += amount
     for provider in _usable_by(trees, requests):
         for class_id, inventory in provider.inventories.items():

@@ -16,10 +16,8 @@ from placement.admin import console, named_trees, query_text
 from placement.admin.cloud import Cloud
 from placement.admin.console import CannotProceedError, Progress
 from placement.admin.drain import report
-from placement.admin.drain.places import Trees
+from placement.admin.drain.places import Consumer, Trees
 from placement.admin.drain.report import Drain
-from placement.admin.drain.requests import Consumer
-from placement.admin.headroom.reading import refusing
 from placement.candidates import model, names, request
 from placement.db.sqlalchemy import models
 
@@ -53,61 +51,60 @@ _PAGE = 128
 _WHERE = ('member_of', 'required', 'root_required')
 
 
-def parse_where(text: str) -> model.Query[str]:
+def conditions(conn: sa.Connection, text: str) -> model.Query[int]:
     """Return --where as a query with one request group, without amounts.
 
     :param text: the query string; empty for no conditions
-    :raises CannotProceedError: the API refuses the query string, or it has other parameters
+    :raises CannotProceedError: the API refuses the query string, it has other parameters, or it
+        names a trait that does not exist
     """
-    with refusing('--where is not valid: '):
+    with query_text.refusing('--where is not valid: '):
         pairs = query_text.pairs(text)
-    if other := sorted({key for key, _ in pairs} - {*_WHERE}):
-        raise CannotProceedError(
-            f'--where accepts {", ".join(_WHERE)}, but not {console.printable(", ".join(other))}.'
-        )
-    with refusing('--where is not valid: '):
+        if other := sorted({key for key, _ in pairs} - {*_WHERE}):
+            shown = console.printable(', '.join(other))
+            raise CannotProceedError(f'--where accepts {", ".join(_WHERE)}, but not {shown}.')
         # A query has to request resources.
         query = request.parse([('resources', 'VCPU:1'), *pairs], microversion.MAX_VERSION)
-    (group,) = query.groups
-    return dataclasses.replace(query, groups=(dataclasses.replace(group, amounts=()),))
+        (group,) = query.groups
+        query = dataclasses.replace(query, groups=(dataclasses.replace(group, amounts=()),))
+        return request.with_ids(query, names.look_up(conn, query))
 
 
 def trees(
-    conn: sa.Connection,
     found: Cloud,
-    where: model.Query[str],
+    where: model.Query[int],
     same_aggregates: bool = False,
     same_traits: Sequence[str] = (),
 ) -> Trees:
     """Return the trees of a cloud, with the conditions of the command line.
 
     :param found: all of the cloud, except for the usage of projects
-    :param where: the result of `parse_where`
+    :param where: the result of `conditions`
     :param same_aggregates: whether --same-aggregates is given
     :param same_traits: the patterns of --same-traits
-    :raises CannotProceedError: --where names a trait that does not exist
     """
-    with refusing('--where is not valid: '):
-        query = request.with_ids(where, names.look_up(conn, where))
     # A root with this trait is no place for a consumer, so no consumer needs the trait.
-    disabled = {found.disabled_trait} if found.disabled_trait else set[int]()
-    matching = (
+    disabled = frozenset(filter(None, [found.disabled_trait]))
+    matching = frozenset(
         id_
         for id_, name in found.traits.items()
         if any(fnmatch.fnmatchcase(name, glob) for glob in same_traits)
     )
-    query = dataclasses.replace(query, root_forbidden=query.root_forbidden | disabled)
-    return Trees(found, query, same_aggregates, frozenset(matching) - disabled)
+    query = dataclasses.replace(where, root_forbidden=where.root_forbidden | disabled)
+    return Trees(found, query, same_aggregates, matching - disabled)
 
 
 def roots_to_copy(
     conn: sa.Connection, providers: Sequence[str], uuids: Sequence[str]
-) -> frozenset[int]:
+) -> frozenset[int] | None:
     """Return the roots of all trees that providers belong to, or that consumers use.
 
     :param providers: names or UUIDs of providers; those that do not exist are skipped
     :param uuids: the UUIDs of consumers
+    :returns: None for all trees, if neither are given
     """
+    if not (providers or uuids):
+        return None
     used = (
         sa.select(_PROVIDERS.c.root_provider_id)
         .join(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == _PROVIDERS.c.id)
@@ -182,9 +179,9 @@ def each(
         for start in range(0, len(drained), _PAGE):
             page: dict[int, list[Consumer]] = {id_: [] for id_ in drained[start : start + _PAGE]}
             for consumer in consumers_of_trees(conn, page.keys()):
-                for root_id in {found.root_of(id_) for id_, _ in consumer.allocations}:
-                    if root_id in page:
-                        page[root_id].append(consumer)
+                used = {found.roots.get(id_) for id_, _ in consumer.allocations}
+                for root_id in page.keys() & used:
+                    page[root_id].append(consumer)
             for root_id, moving in page.items():
                 if moving or roots:
                     yield report.drain(found, moving, frozenset({root_id}), len(drained) == 1)
@@ -197,4 +194,4 @@ def all_trees(conn: sa.Connection, found: Cloud, progress: Progress) -> list[Dra
     :param found: all of the cloud, except for the usage of projects
     :raises CannotProceedError: a consumer does not exist
     """
-    return list(each(conn, trees(conn, found, parse_where('')), (), progress))
+    return list(each(conn, trees(found, conditions(conn, '')), (), progress))

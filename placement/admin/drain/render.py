@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import shlex
 
 from placement.admin import console
+from placement.admin.console import count
 from placement.admin.drain.report import NOT_FOUND, NOWHERE, SUM, Drain
 
 # The number of trees, and of consumers without a place, in a table.
@@ -22,7 +23,6 @@ def text_of_each(results: Sequence[Drain], of_all: bool) -> str:
     :param results: in the order of `report.in_order`
     :param of_all: whether all trees with allocations were drained
     """
-    lines = [console.paragraph(' '.join(_verdict_of_each(results, of_all)))]
     rows = [
         (
             one.name,
@@ -34,11 +34,11 @@ def text_of_each(results: Sequence[Drain], of_all: bool) -> str:
         for one in sorted(results, key=lambda one: one.is_pool)
         if not one.fits
     ]
+    lines = [console.paragraph(' '.join(_verdict_of_each(results, of_all)))]
     if rows:
         titles = ['Trees', 'Verdict', *_NUMBERS, 'Missing']
         lines += ['', console.table(titles, rows[:LONGEST], numbers=_NUMBERS)]
-    if len(rows) > LONGEST:
-        lines.append(f'{_count(len(rows) - LONGEST, "more tree")}: see --format json.')
+        lines += _others(len(rows) - LONGEST, 'more tree')
     return '\n'.join(lines)
 
 
@@ -47,8 +47,32 @@ def text(result: Drain, of_consumers: bool) -> str:
 
     :param of_consumers: whether consumers leave the trees where they are
     """
-    verdict = f'{_verdict(result, of_consumers)}.{_REASONS[result.reason]}'
-    return '\n'.join([console.paragraph(verdict), *_evidence(result)])
+    lines = [console.paragraph(f'{_verdict(result, of_consumers)}.{_REASONS[result.reason]}')]
+    unplaced = [
+        (
+            one['consumer'],
+            one['type'] or 'unknown',
+            amounts(one['resources']),
+            'nowhere' if one['nowhere'] else '',
+        )
+        for one in result.unplaced[:LONGEST]
+    ]
+    if unplaced:
+        titles = ['Consumer', 'Type', 'Resources', 'Place']
+        lines += ['\nWithout a place:', console.table(titles, unplaced)]
+        lines += _others(result.unplaced_count - LONGEST, 'more consumer')
+    moves = [
+        (
+            move['consumer'],
+            move['body'].get('consumer_type', 'unknown'),
+            move['project'] or '-',
+            move['to_name'] or move['to'],
+        )
+        for move in result.moves or ()
+    ]
+    if moves:
+        lines += ['', console.table(['Consumer', 'Type', 'Project', 'To'], moves)]
+    return '\n'.join(lines)
 
 
 def next_command(results: Sequence[Drain], each: bool, options: Sequence[str]) -> str | None:
@@ -85,30 +109,37 @@ def amounts(by_class: Mapping[str, int]) -> str:
     return ', '.join(f'{amount} {console.printable(name)}' for name, amount in by_class.items())
 
 
+def _others(number: int, noun: str) -> Iterator[str]:
+    """Yield the line about the rows that a table lacks."""
+    if number > 0:
+        yield f'{count(number, noun)}: see --format json.'
+
+
 def _verdict_of_each(results: Sequence[Drain], of_all: bool) -> Iterator[str]:
     if not results:
         yield 'No resource provider has allocations.'
     hosts = [one for one in results if not one.is_pool]
-    pools = [one for one in results if one.is_pool]
+    pools = [one.fits for one in results if one.is_pool]
     fitting = sum(one.fits for one in hosts)
     if hosts and fitting == len(hosts):
         n_plus_1 = 'N+1 holds: each' if of_all else 'Each'
-        yield f'{n_plus_1} of {_count(fitting, "host")} can be drained.'
+        yield f'{n_plus_1} of {count(fitting, "host")} can be drained.'
     elif hosts:
         yield (
-            f'{fitting:,} of {_count(len(hosts), "host")} can be drained; {hosts[0].name} '
+            f'{fitting:,} of {count(len(hosts), "host")} can be drained; {hosts[0].name} '
             f'lacks {_lacking(hosts[0])}.'
         )
     if pools:
-        fitting = sum(one.fits for one in pools)
-        yield f'{fitting:,} of {_count(len(pools), "sharing provider")} can be drained.'
+        yield f'{sum(pools):,} of {count(len(pools), "sharing provider")} can be drained.'
 
 
 def _verdict(result: Drain, of_consumers: bool) -> str:
     name = result.name if len(result.trees) <= 3 else f'{len(result.trees)} trees'
     if result.fits:
         what = 'All consumers can move' if of_consumers else f'{name} can be drained'
-        return f'{what}: {_moving(result)}'
+        targets = {move['to'] for move in result.moves or ()}
+        moving = f'{_consumers(result)}, to {count(len(targets), "host")}'
+        return f'{what}: {moving if result.consumers else "no consumer has to move"}'
     if of_consumers:
         what = 'Not all consumers can move'
     elif result.verdict == NOT_FOUND:
@@ -119,49 +150,9 @@ def _verdict(result: Drain, of_consumers: bool) -> str:
 
 
 def _lacking(result: Drain) -> str:
-    unplaced = result.consumers - result.placed
-    return f'room for {unplaced:,} of {_consumers(result)} ({amounts(result.missing)})'
-
-
-def _moving(result: Drain) -> str:
-    if not result.consumers:
-        return 'no consumer has to move'
-    targets = {move['to'] for move in result.moves or ()}
-    return f'{_consumers(result)}, to {_count(len(targets), "host")}'
+    missing = amounts(result.missing)
+    return f'room for {result.unplaced_count:,} of {_consumers(result)} ({missing})'
 
 
 def _consumers(result: Drain) -> str:
-    return _count(result.consumers, 'server' if result.are_servers else 'consumer')
-
-
-def _count(number: int, noun: str) -> str:
-    return f'{number:,} {noun}' if number == 1 else f'{number:,} {noun}s'
-
-
-def _evidence(result: Drain) -> Iterator[str]:
-    unplaced = [
-        (
-            one['consumer'],
-            one['type'] or 'unknown',
-            amounts(one['resources']),
-            'nowhere' if one['nowhere'] else '',
-        )
-        for one in result.unplaced[:LONGEST]
-    ]
-    if unplaced:
-        yield '\nWithout a place:'
-        yield console.table(['Consumer', 'Type', 'Resources', 'Place'], unplaced)
-    if more := result.consumers - result.placed - len(unplaced):
-        yield f'{_count(more, "more consumer")}: see --format json.'
-    moves = [
-        (
-            move['consumer'],
-            move['body'].get('consumer_type', 'unknown'),
-            move['project'] or '-',
-            move['to_name'] or move['to'],
-        )
-        for move in result.moves or ()
-    ]
-    if moves:
-        yield ''
-        yield console.table(['Consumer', 'Type', 'Project', 'To'], moves)
+    return count(result.consumers, 'server' if result.are_servers else 'consumer')

@@ -1,7 +1,7 @@
 """Plans and judges each drain. The result has the form of the JSON document and of the moves."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import functools
 import itertools
@@ -13,8 +13,7 @@ import os_resource_classes as orc
 from placement import microversion
 from placement.admin.console import CannotProceedError
 from placement.admin.drain import plan
-from placement.admin.drain.places import Place, Trees
-from placement.admin.drain.requests import Consumer, Request, request_of
+from placement.admin.drain.places import Consumer, Place, Request, Trees, request_of
 
 FITS, IMPOSSIBLE, NOT_FOUND = 'fits', 'impossible', 'not found'
 NOWHERE, SUM = 'nowhere', 'sum'
@@ -68,6 +67,11 @@ class Drain:
         """The names of the trees."""
         return ', '.join(tree['name'] or tree['uuid'] for tree in self.trees)
 
+    @property
+    def unplaced_count(self) -> int:
+        """The number of consumers without a place."""
+        return self.consumers - self.placed
+
     def document(self) -> dict[str, Any]:
         """Return the element of the JSON document."""
         document = {name: getattr(self, name) for name in _MEMBERS}
@@ -78,8 +82,8 @@ class Drain:
             ]
         return document
 
-    def lines(self) -> list[bytes]:
-        """Return the moves as lines of JSON.
+    def lines(self) -> Iterator[bytes]:
+        """Yield the moves as lines of JSON.
 
         :raises CannotProceedError: the project or the user of a consumer does not exist
         """
@@ -89,7 +93,7 @@ class Drain:
                     f'The project or the user of the consumer {move["consumer"]} does not exist. '
                     'Run `placement-manage audit --only owner-missing`.'
                 )
-        return [orjson.dumps(move) + b'\n' for move in self.moves or ()]
+            yield orjson.dumps(move) + b'\n'
 
 
 def drain(
@@ -144,11 +148,11 @@ def drain(
     )
 
 
-def in_order(results: Sequence[Drain]) -> list[Drain]:
+def in_order(results: Iterable[Drain]) -> list[Drain]:
     """Return the results of several drains: the worst one first, then by name."""
     return sorted(
         results,
-        key=lambda one: (_ORDER.index(one.verdict), one.placed - one.consumers, one.name),
+        key=lambda one: (_ORDER.index(one.verdict), -one.unplaced_count, one.name),
     )
 
 
@@ -159,12 +163,9 @@ def all_fit(results: Sequence[Drain]) -> bool:
 
 
 def _is_pool(trees: Trees, root_id: int) -> bool:
-    classes = trees.cloud.classes
-    return trees.shares(root_id) and not any(
-        classes.get(class_id) in _CPUS
-        for provider in trees.anchors[root_id].tree
-        for class_id in provider.inventories
-    )
+    tree = trees.anchors[root_id].tree
+    classes = {trees.cloud.classes.get(id_) for one in tree for id_ in one.inventories}
+    return root_id in trees.sharing and classes.isdisjoint(_CPUS)
 
 
 def _trees(trees: Trees, roots: Collection[int]) -> list[dict[str, str]]:
