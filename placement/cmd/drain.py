@@ -70,33 +70,19 @@ def _drain(config: cfg.ConfigOpts) -> int:
     def copied(source: sa.Connection) -> frozenset[int] | None:
         return reading.roots_to_copy(source, options.provider, options.consumer)
 
-    drains: list[Drain] = []
-    interrupted = False
-    try:
-        with assume.state(changes, copied) as assumed:
-            # An interruption keeps the results so far.
-            for result in _planned(assumed.conn, options):
-                drains.append(result)  # noqa: PERF402
-    except KeyboardInterrupt:
-        if not drains:
-            raise
-        interrupted = True
+    with assume.state(changes, copied) as assumed:
+        drains = report.in_order(_planned(assumed.conn, options))
     if options.moves is not None:
         for result in drains:
             with atomic_file.replacing(options.moves) as target:
                 target.writelines(result.lines())
-    drains = report.in_order(drains)
-    of_all = not (options.provider or interrupted)
     assume.print_results(
         options.format,
         assumed,
         known,
         [one.document() for one in drains],
-        lambda: _text(options, drains, known, of_all),
+        lambda: _text(options, drains, known),
     )
-    if interrupted:
-        output.notify(f'The command was interrupted after {console.count(len(drains), "tree")}.')
-        return program.CANNOT
     return ALL_FIT if report.all_fit(drains) else SOME_DO_NOT
 
 
@@ -129,12 +115,10 @@ def _planned(conn: sa.Connection, options: argparse.Namespace) -> Iterable[Drain
     return [report.drain(trees, consumers, frozenset(roots) or None, with_moves=True)]
 
 
-def _text(
-    options: argparse.Namespace, drains: Sequence[Drain], known: console.Names, of_all: bool
-) -> str:
+def _text(options: argparse.Namespace, drains: Sequence[Drain], known: console.Names) -> str:
     shown = known.in_values(drains)
     if options.each:
-        text = render.text_of_each(shown, of_all)
+        text = render.text_of_each(shown, of_all=not options.provider)
     else:
         text = render.text(shown[0], bool(options.consumer))
     command = _next(options, drains)

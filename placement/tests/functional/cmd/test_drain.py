@@ -12,13 +12,11 @@ import os
 import pathlib
 import random
 from typing import Any
-from unittest import mock
 
 import ddt
 import fixtures
 
 from placement import db_api
-from placement.admin.drain import report
 from placement.db.sqlalchemy import models
 from placement.tests import servers, where, worlds
 from placement.tests.functional import base, in_process
@@ -444,15 +442,6 @@ class CommandTest(TestCase):
         self.assertEqual([], self.drain('--each'))
         done = self.manage(0, 'drain', '--each')
         self.assertEqual('No resource provider has allocations.\n', done.stdout)
-
-    def test_an_interruption_keeps_the_results(self):
-        """The result of some trees does not say that N+1 holds."""
-        results = [report.drain, mock.Mock(side_effect=KeyboardInterrupt)]
-        with mock.patch.object(report, 'drain', lambda *given: results.pop(0)(*given)):
-            done = in_process.run('drain', '--each')
-        self.assertEqual(2, done.status)
-        self.assertEqual('Each of 1 host can be drained.\n', done.stdout)
-        self.assertEqual('The command was interrupted after 1 tree.\n', done.stderr)
 
     def test_the_number_of_statements_does_not_depend_on_the_size_of_the_cloud(self):
         hosts = [f'H{number}[V:9] @A' for number in range(6)]
