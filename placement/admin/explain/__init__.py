@@ -4,7 +4,6 @@
 |---|---|
 | `conditions` | splits a query into conditions; builds the query without some of them |
 | `search` | finds the sets of conditions whose removal yields candidates |
-| `evidence` | counts where providers and trees are lost; finds the nearest trees |
 | `explanation` | runs these steps on one snapshot of the database; builds the JSON document |
 | `render` | builds the text of the result |
 

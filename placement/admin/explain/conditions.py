@@ -50,6 +50,18 @@ class Condition:
         return self.part.groups[0].suffix if self.part.groups else None
 
     @property
+    def is_joint(self) -> bool:
+        """Whether it can affect candidates even if each provider satisfies it alone.
+
+        The amounts of several slots are added up, same_subtree and group_policy concern several
+        providers, and in the unsuffixed group, the expressions of member_of must be satisfied by
+        the same provider, and the required traits by all providers together.
+        """
+        return self.kind in (*OF_SEVERAL_PROVIDERS, RESOURCES) or (
+            self.kind in (REQUIRED, MEMBER_OF) and not self.suffix
+        )
+
+    @property
     def amount(self) -> tuple[int, int]:
         """The resource class and the amount of a RESOURCES condition."""
         ((amount,),) = (group.amounts for group in self.part.groups)

@@ -1,21 +1,46 @@
-"""Runs the steps of an explanation on one snapshot of the database."""
+"""Runs the steps of an explanation on one snapshot of the database.
 
-from dataclasses import dataclass
+The evidence is where providers and trees are lost, and the trees in which the fewest are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from placement import capacity
 from placement.admin import cloud, query_text
 from placement.admin.console import Progress
-from placement.admin.explain import conditions, evidence, search
-from placement.admin.explain.evidence import Json, Lack
-from placement.admin.explain.search import Relaxation, Trees
+from placement.admin.explain import conditions, search
+from placement.admin.explain.conditions import Condition
+from placement.admin.explain.search import Json, Relaxation, Search, check_of
+from placement.candidates import eligibility, model, request
 from placement.candidates import names as names_of_queries
-from placement.candidates import request
 from placement.candidates.selection import Budget
 from placement.microversion import Version
 
-# The number of nearest trees that are compared, so that equal ones share a line.
+# The checks of a group, in the order of the funnel. The first ones are those of one amount.
+CHECKS = ('inventory', 'units', 'capacity', 'free_capacity', 'in_tree', 'aggregates', 'traits')
+# The number of checks that an amount passes if its free capacity is too small, and that of all.
+_FREE_CAPACITY, _ALL = 3, 4
+# The number of nearest trees that are compared, so that equal ones share a line of the text.
 COMPARED = 1_000
+
+# Provider id -> name.
+Names = Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Lack:
+    """A host that would have candidates with so much more free capacity of one class.
+
+    :ivar part: this amount as a part of the requested one
+    """
+
+    part: float
+    host: str
+    class_name: str
+    amount: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,66 +86,235 @@ def explain(
         named = query_text.parse(text, version)
         ids = names_of_queries.look_up(conn, named)
         query = request.with_ids(named, ids)
+    every = conditions.conditions_of(query_text.pairs(text), version, named, ids)
     providers = [
         conditions.with_presence(one, query.classes) for one in cloud.providers(conn, progress)
     ]
     anchors = cloud.anchors(providers, ids.sharing_id, bool(query.same_subtrees))
     names = cloud.names(conn)
-    pairs = query_text.pairs(text)
-    every = conditions.conditions_of(pairs, version, named, ids)
     searched = search.search_of(every, query, anchors, progress)
     with progress('Searching candidates') as advance:
         candidates = searched.trees((), Budget(max_steps), advance)
+    newer = {}
+    if not query.nested:
+        trees = replace(searched, nested=True).trees((), Budget(max_steps))
+        newer['candidates_in_1.29'] = trees.document
     relaxations: list[Relaxation] = []
-    if nothing_fits := not (candidates.count or candidates.cut):
-        relaxations = searched.relaxations(max_steps, progress)
-    found = _trees(candidates)
+    pairs_omitted = False
+    if not (candidates.anchors or candidates.cut):
+        relaxations, pairs_omitted = searched.relaxations(max_steps, progress)
     nearest, near = _nearest(searched, listed, names)
-    by_id = {anchor.root.id: anchor for anchor in anchors}
     return Explanation(
         document={
             'query': text,
             'microversion': str(version),
-            'candidates': found,
-            **_nested(searched, max_steps),
+            'candidates': candidates.document,
+            **newer,
             'conditions': [{'key': condition.key} for condition in every],
-            'relaxations': list(map(_relaxation, relaxations)),
-            'pairs_omitted': nothing_fits and searched.omits_pairs(relaxations),
+            'relaxations': [one.document for one in relaxations],
+            'pairs_omitted': pairs_omitted,
             'funnel': [
-                *evidence.of_groups(query, named, anchors),
-                {'roots': evidence.of_roots(query, searched, found)},
+                *_of_groups(query, named, ids.classes, anchors),
+                {'roots': _of_roots(query, searched, candidates.document)},
             ],
             'nearest': nearest[:listed],
         },
-        hosts=evidence.equal_hosts([by_id[id_] for id_ in candidates.roots], names),
-        lack=evidence.smallest_lack(relaxations, by_id, names),
-        by_condition=list(evidence.by_condition(searched)),
+        hosts=_equal_hosts(candidates.anchors, names),
+        lack=_smallest_lack(relaxations, names),
+        by_condition=list(_by_condition(searched)),
         nearest=nearest,
         near=near,
     )
 
 
-def _nested(searched: search.Search, max_steps: int) -> Json:
-    """Return the trees that have candidates in microversion 1.29, if the query has an older one."""
-    if searched.nested:
-        return {}
-    return {'candidates_in_1.29': _trees(searched.trees((), Budget(max_steps), nested=True))}
+# The funnel -------------------------------------------------------------------
 
 
-def _nearest(searched: search.Search, listed: int, names: evidence.Names) -> tuple[list[Json], int]:
-    """Return the nearest trees to compare, and the number of all of them."""
-    near = evidence.nearest(searched, listed, names)
-    compared = near[: max(listed, COMPARED)]
-    trees = [evidence.near_tree(searched, failures, one, names) for failures, one in compared]
+def _of_groups(
+    query: model.Query[int],
+    names: model.Query[str],
+    classes: Mapping[str, int],
+    anchors: Iterable[model.Anchor],
+) -> Iterator[Json]:
+    """Yield how many providers of the cloud remain after each check of a request group.
+
+    The unsuffixed group has a funnel for each class.
+
+    :param names: the same query with names
+    :param classes: class name -> id
+    """
+    for group, named in zip(query.groups, names.groups, strict=True):
+        every = named.amounts
+        for resources in [every] if group.suffix else [(one,) for one in every]:
+            amounts = tuple((classes[name], amount) for name, amount in resources)
+            remaining = _remaining(replace(group, amounts=amounts), anchors)
+            yield {'group': group.suffix, 'resources': dict(resources), 'providers': remaining}
+
+
+def _remaining(group: model.Group[int], anchors: Iterable[model.Anchor]) -> dict[str, int]:
+    """Return the number of providers that remain after each of `CHECKS`, in their order."""
+    remaining = dict.fromkeys(CHECKS, 0)
+    others = (
+        model.Group(group.suffix, in_tree=group.in_tree),
+        model.Group(
+            group.suffix,
+            member_of=group.member_of,
+            forbidden_aggregates=group.forbidden_aggregates,
+        ),
+        model.Group(group.suffix, required=group.required, forbidden=group.forbidden),
+    )
+    checks = list(map(check_of, others))
+    for anchor in anchors:
+        passed = {
+            provider.id: min((_passed(provider, *one)[0] for one in group.amounts), default=_ALL)
+            for provider in anchor.tree
+        }
+        left = [{id_ for id_ in passed if passed[id_] >= n} for n in range(1, _ALL + 1)]
+        for check in checks:
+            left.append(left[-1].intersection(provider.id for provider in check(anchor)))
+        for name, ids in zip(CHECKS, left, strict=True):
+            remaining[name] += len(ids)
+    return remaining
+
+
+def _passed(provider: model.Provider, class_id: int, amount: int) -> tuple[int, str]:
+    """Return how many of the checks of an amount are passed, and why the next one fails."""
+    inventory = provider.inventories.get(class_id)
+    if inventory is None:
+        return 0, ''
+    _, _, _, min_unit, max_unit, step_size, _, used = inventory
+    if limit := capacity.unit_violation(amount, min_unit, max_unit, step_size):
+        return 1, f'{limit} {getattr(inventory, limit)}'
+    if not capacity.fits(amount, 0, inventory.capacity):
+        return 2, f'capacity {int(inventory.capacity)}'
+    if not capacity.fits(amount, used, inventory.capacity):
+        return _FREE_CAPACITY, f'{used} of {int(inventory.capacity)} used'
+    return _ALL, ''
+
+
+def _of_roots(query: model.Query[int], search: Search, candidates: Json) -> Json:
+    """Return how many roots remain after each check.
+
+    :param candidates: the trees that have candidates
+    """
+    permitted = [one for one, anchor in search.anchors if eligibility.is_anchor(anchor.root, query)]
+    return {
+        'all': len(search.anchors),
+        'root_required': len(permitted),
+        'every_group_served': sum(failures.allow(0) for failures in permitted),
+        'candidates': candidates,
+    }
+
+
+def _by_condition(search: Search) -> Iterator[tuple[str, int]]:
+    """Yield each key, and how many roots satisfy this condition alone, and those before it."""
+    for number, condition in enumerate(search.conditions, 1):
+        mask = (1 << number) - 1
+        yield condition.key, sum(not failures.alone & mask for failures, _ in search.anchors)
+
+
+# The nearest trees ------------------------------------------------------------
+
+
+def _nearest(search: Search, count: int, names: Names) -> tuple[list[Json], int]:
+    """Return the trees in which the fewest conditions fail alone, and why, sorted by name.
+
+    :returns: at least `count` trees, if there are as many, and up to `COMPARED` in which as few
+        conditions fail; and the number of all trees in which as few fail
+    """
+    near = sorted(
+        (failures.alone.bit_count(), names[one.root.id], one.root.id, failures.alone, one)
+        for failures, one in search.anchors
+    )
+    most = max((number for number, *_ in near[:count]), default=-1)
+    near = [one for one in near if one[0] <= most]
+    trees = [
+        {
+            'name': name,
+            'uuid': anchor.root.uuid,
+            'failures': [
+                {'key': one.key, 'fact': _fact(one, anchor, names)}
+                for number, one in enumerate(search.conditions)
+                if alone >> number & 1
+            ],
+        }
+        for _, name, _, alone, anchor in near[: max(count, COMPARED)]
+    ]
     return trees, len(near)
 
 
-def _trees(trees: Trees) -> Json:
-    result: Json = {'trees': trees.count, 'more': trees.more}
-    return result | {'cut': True} if trees.cut else result
+# Kind -> the text for one name, and the text for several names.
+_TEXTS = {
+    conditions.REQUIRED: ('lacks {}', 'has none of {}'),
+    conditions.FORBIDDEN: ('has the forbidden trait {}', ''),
+    conditions.MEMBER_OF: ('is not in the aggregate {}', 'is in none of the aggregates {}'),
+    conditions.FORBIDDEN_AGGREGATES: (
+        'is in the forbidden aggregate {}',
+        'is in one of the forbidden aggregates {}',
+    ),
+    conditions.IN_TREE: ('is not the tree of {}', ''),
+    conditions.ROOT_REQUIRED: ('the root lacks {}', ''),
+    conditions.ROOT_FORBIDDEN: ('the root has the forbidden trait {}', ''),
+}
 
 
-def _relaxation(relaxation: Relaxation) -> Json:
-    keys = [condition.key for condition in relaxation.without]
-    trees = {'cut': True} if relaxation.trees.cut else _trees(relaxation.trees)
-    return {'without': keys, **trees}
+def _fact(condition: Condition, anchor: model.Anchor, names: Names) -> str:
+    if condition.kind == conditions.RESOURCES:
+        text = _amount(condition, anchor, names)
+    else:
+        one, several = _TEXTS[condition.kind]
+        text = (several if len(condition.names) > 1 else one).format(', '.join(condition.names))
+    return f'{text} (group {condition.suffix})' if condition.suffix else text
+
+
+def _amount(condition: Condition, anchor: model.Anchor, names: Names) -> str:
+    """Return why no provider can allocate the amount, for the provider that comes closest."""
+    (name,), (class_id, amount) = condition.names, condition.amount
+    best = _closest(anchor, class_id, amount, names)
+    if best is None:
+        return f'has no inventory of {name}'
+    where = '' if best.id == anchor.root.id else f' on {names[best.id]}'
+    _, reason = _passed(best, class_id, amount)
+    return f'{name} {reason}{where}, {amount} requested'
+
+
+def _closest(
+    anchor: model.Anchor, class_id: int, amount: int, names: Names
+) -> model.Provider | None:
+    """Return the provider that comes closest to an amount; None without an inventory."""
+    able = [provider for provider in anchor.providers if class_id in provider.inventories]
+    # If several providers come closest, the first one by name, whatever the order of the rows is.
+    able.sort(key=lambda provider: names[provider.id])
+    return max(
+        able,
+        key=lambda one: (_passed(one, class_id, amount)[0], one.inventories[class_id].free),
+        default=None,
+    )
+
+
+def _smallest_lack(relaxations: Iterable[Relaxation], names: Names) -> Lack | None:
+    """Return the host that lacks the smallest part of an amount, and nothing else."""
+    lacks = []
+    for without, trees in relaxations:
+        if len(without) > 1 or without[0].kind != conditions.RESOURCES:
+            continue
+        (name,), (class_id, amount) = without[0].names, without[0].amount
+        for anchor in trees.anchors:
+            best = _closest(anchor, class_id, amount, names)
+            if best and _passed(best, class_id, amount)[0] == _FREE_CAPACITY:
+                inventory = best.inventories[class_id]
+                lack = amount - capacity.free(inventory.used, inventory.capacity)
+                lacks.append(Lack(lack / amount, names[anchor.root.id], name, lack))
+    return min(lacks, default=None)
+
+
+def _equal_hosts(anchors: Iterable[model.Anchor], names: Names) -> list[list[str]]:
+    """Return the names of the roots, in a list for each kind of host.
+
+    Hosts of one kind have the same inventories, whatever their usage is.
+    """
+    kinds: dict[object, list[str]] = {}
+    for anchor in sorted(anchors, key=lambda anchor: names[anchor.root.id]):
+        inventories = (one[:-1] for p in anchor.tree for one in p.inventories.values())
+        kinds.setdefault(tuple(sorted(inventories)), []).append(names[anchor.root.id])
+    return list(kinds.values())

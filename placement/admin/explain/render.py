@@ -5,16 +5,12 @@ import itertools
 import shlex
 
 from placement.admin import console
-from placement.admin.explain.evidence import CHECKS, Json
-from placement.admin.explain.explanation import Explanation
-from placement.admin.explain.search import MAX_CONDITIONS_FOR_PAIRS, MAX_TREES
+from placement.admin.explain.explanation import CHECKS, Explanation
+from placement.admin.explain.search import MAX_CONDITIONS_FOR_PAIRS, MAX_TREES, Json
 
-# The text lists at most this number of sets of conditions whose search reached the search limit.
-_MAX_CUT = 10
-# The text lists at most this number of facts of a tree.
-_MAX_FACTS = 10
-# The text names at most this number of kinds of hosts with candidates.
-_MAX_KINDS = 10
+# The text lists at most this number of kinds of hosts with candidates, of facts of a tree, and of
+# sets of conditions whose search reached the search limit.
+_LONGEST = 10
 _LIMIT = 'The search reached the limit [placement] max_candidate_search_steps'
 # The titles of `CHECKS`.
 _TITLES = ('Inventory', 'Units', 'Capacity', 'Free', 'in_tree', 'Aggregates', 'Traits')
@@ -30,7 +26,34 @@ def text(explanation: Explanation, command: str | None) -> str:
 
     :param command: the result of `next_command`
     """
-    return '\n'.join(_lines(explanation, command))
+    document = explanation.document
+    # The sets with the most trees are first.
+    found = sorted(
+        (one for one in document['relaxations'] if 'cut' not in one), key=lambda one: -one['trees']
+    )
+    cut = [' and '.join(one['without']) for one in document['relaxations'] if 'cut' in one]
+    lines = [console.paragraph(' '.join(_verdict(explanation, found)))]
+    if cut:
+        lines += ['', console.paragraph(f'{_LIMIT} without these conditions, so hosts may fit:')]
+        lines += [console.paragraph(one, _INDENT) for one in _shortened(cut)]
+    if found:
+        rows = [(' and '.join(one['without']), _count(one)) for one in found]
+        lines += ['', console.table(['Without', _WOULD_FIT], rows, numbers=[_WOULD_FIT])]
+    if not document['candidates']['trees'] and explanation.nearest:
+        lines += ['', 'The hosts in which the fewest conditions fail:', *_nearest(explanation)]
+    *funnel, of_roots = document['funnel']
+    rows = [
+        ('all hosts', f'{of_roots["roots"]["all"]:,}'),
+        *((key, f'{count:,}') for key, count in explanation.by_condition),
+        ('each group has a provider', f'{of_roots["roots"]["every_group_served"]:,}'),
+        ('all conditions together', _count(document['candidates'])),
+    ]
+    lines += ['\nHosts that remain after each condition:']
+    lines += [console.table(['Condition', 'Hosts'], rows, numbers=['Hosts'])]
+    lines += ['\nProviders that remain after each check:', _funnel_table(funnel)]
+    if command:
+        lines.append(f'\nNext: {console.printable(command)}')
+    return '\n'.join(lines)
 
 
 def next_command(explanation: Explanation, assumed: Sequence[str] = ()) -> str | None:
@@ -55,40 +78,6 @@ def next_command(explanation: Explanation, assumed: Sequence[str] = ()) -> str |
 
 def _command(*words: str) -> str:
     return shlex.join(('placement-manage', *words))
-
-
-def _lines(explanation: Explanation, command: str | None) -> Iterator[str]:
-    document = explanation.document
-    # The sets with the most trees are first.
-    found = sorted(
-        (one for one in document['relaxations'] if 'cut' not in one), key=lambda one: -one['trees']
-    )
-    cut = [one for one in document['relaxations'] if 'cut' in one]
-    yield console.paragraph(' '.join(_verdict(explanation, found)))
-    if cut:
-        yield ''
-        yield from _cut_lines(cut)
-    if found:
-        yield ''
-        rows = [(' and '.join(one['without']), _count(one)) for one in found]
-        yield console.table(['Without', _WOULD_FIT], rows, numbers=[_WOULD_FIT])
-    if not document['candidates']['trees'] and explanation.nearest:
-        yield ''
-        yield 'The hosts in which the fewest conditions fail:'
-        yield from _nearest_lines(explanation)
-    *funnel, of_roots = document['funnel']
-    rows = [
-        ('all hosts', f'{of_roots["roots"]["all"]:,}'),
-        *((key, f'{count:,}') for key, count in explanation.by_condition),
-        ('each group has a provider', f'{of_roots["roots"]["every_group_served"]:,}'),
-        ('all conditions together', _count(document['candidates'])),
-    ]
-    yield '\nHosts that remain after each condition:'
-    yield console.table(['Condition', 'Hosts'], rows, numbers=['Hosts'])
-    yield '\nProviders that remain after each check:'
-    yield _funnel_table(funnel)
-    if command:
-        yield f'\nNext: {console.printable(command)}'
 
 
 # The verdict ------------------------------------------------------------------
@@ -143,8 +132,8 @@ def _count(trees: Json) -> str:
 def _kinds(hosts: Sequence[Sequence[str]], more: bool) -> str:
     """Return the first name of each kind of host, with the number of the others."""
     names = [_first(of_kind) for of_kind in sorted(hosts, key=len, reverse=True)]
-    if more or len(names) > _MAX_KINDS:
-        return ', '.join([*names[: _MAX_KINDS - 1], '...'])
+    if more or len(names) > _LONGEST:
+        return ', '.join([*names[: _LONGEST - 1], '...'])
     return f'{", ".join(names)}.'
 
 
@@ -155,28 +144,25 @@ def _first(names: Sequence[str]) -> str:
 # The evidence -----------------------------------------------------------------
 
 
-def _cut_lines(cut: Sequence[Json]) -> Iterator[str]:
-    yield console.paragraph(f'{_LIMIT} without these conditions, so hosts may fit:')
-    for relaxation in cut[:_MAX_CUT]:
-        yield console.paragraph(' and '.join(relaxation['without']), _INDENT)
-    if len(cut) > _MAX_CUT:
-        yield f'  and {len(cut) - _MAX_CUT} more, which --format json lists'
-
-
-def _nearest_lines(explanation: Explanation) -> Iterator[str]:
+def _nearest(explanation: Explanation) -> Iterator[str]:
     """Yield a line for the trees in which the same conditions fail for the same reasons."""
     equal: dict[tuple[str, ...], list[str]] = {}
     for tree in explanation.nearest:
         facts = tuple(failure['fact'] for failure in tree['failures'])
         equal.setdefault(facts, []).append(tree['name'])
     for facts, names in itertools.islice(equal.items(), len(explanation.document['nearest'])):
-        listed = '; '.join(facts[:_MAX_FACTS])
-        if len(facts) > _MAX_FACTS:
-            listed += f'; and {len(facts) - _MAX_FACTS} more, which --format json lists'
+        listed = '; '.join(_shortened(facts))
         listed = listed or 'each condition is satisfied, but not all together'
         yield console.paragraph(f'{_first(names)}: {listed}', _INDENT)
     if explanation.near > len(explanation.nearest):
         yield f'These are {len(explanation.nearest):,} of {explanation.near:,} such hosts.'
+
+
+def _shortened(texts: Sequence[str]) -> list[str]:
+    """Return the first texts, and the number of the others."""
+    more = len(texts) - _LONGEST
+    others = [f'and {more} more, which --format json lists'] if more > 0 else []
+    return [*texts[:_LONGEST], *others]
 
 
 def _funnel_table(funnel: Sequence[Json]) -> str:

@@ -7,17 +7,16 @@ So each condition is first checked alone. A set of conditions is represented by 
 stands for the condition with the number n.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 import functools
 import itertools
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from placement.admin.console import Advance, Progress
 from placement.admin.explain import conditions
-from placement.admin.explain.conditions import MEMBER_OF, REQUIRED, RESOURCES, Condition, Conditions
+from placement.admin.explain.conditions import REQUIRED, RESOURCES, Condition, Conditions
 from placement.candidates import eligibility, model, solver
 from placement.candidates.selection import Budget
 
@@ -32,23 +31,29 @@ _FIRST_SHARE = 10_000
 _GROWTH = 4
 
 Mask = int
+# A part of the JSON document.
+Json = dict[str, Any]
 # Returns the providers of an anchor that satisfy a condition.
 Check = Callable[[model.Anchor], Iterable[model.Provider]]
 
 
-@dataclass(frozen=True, slots=True)
-class Trees:
-    """The number of trees that have candidates.
+class Trees(NamedTuple):
+    """The trees that have candidates.
 
-    :ivar more: whether there are, or may be, more trees than `count`
+    :ivar anchors: at most `MAX_TREES` of these trees
+    :ivar more: whether there are, or may be, more trees
     :ivar cut: whether the search reached the search limit before it was complete
-    :ivar roots: the ids of the roots of these trees
     """
 
-    count: int
+    anchors: Sequence[model.Anchor] = ()
     more: bool = False
     cut: bool = False
-    roots: tuple[int, ...] = ()
+
+    @property
+    def document(self) -> Json:
+        """The form in the JSON document."""
+        cut = {'cut': True} if self.cut else {}
+        return {'trees': len(self.anchors), 'more': self.more} | cut
 
 
 class Relaxation(NamedTuple):
@@ -59,6 +64,12 @@ class Relaxation(NamedTuple):
 
     without: tuple[Condition, ...]
     trees: Trees
+
+    @property
+    def document(self) -> Json:
+        """The form in the JSON document."""
+        trees = {'cut': True} if self.trees.cut else self.trees.document
+        return {'without': [condition.key for condition in self.without], **trees}
 
 
 class Failures(NamedTuple):
@@ -91,91 +102,84 @@ class Search:
     """The search of a cloud without some of the conditions of a query.
 
     :ivar nested: whether a candidate may use several providers of one tree
-    :ivar failures: the anchors of the cloud, grouped by the conditions that fail in them
+    :ivar anchors: the anchors of the cloud, each with the conditions that fail in it
     """
 
     conditions: Conditions
     nested: bool
-    failures: dict[Failures, list[model.Anchor]]
+    anchors: Sequence[tuple[Failures, model.Anchor]]
 
     def trees(
         self,
         relaxed: Collection[Condition],
         limit: Budget,
         advance: Advance = lambda _count: None,
-        nested: bool | None = None,
     ) -> Trees:
-        """Return the number of trees that have candidates if these conditions are relaxed.
+        """Return the trees that have candidates if these conditions are relaxed.
 
-        If a proper subset of the conditions yields candidates, some trees may not be counted.
+        If a proper subset of the conditions yields candidates, some trees may not be counted. If a
+        group would not have any condition, the result is empty.
 
         :param limit: updated with the search steps
         :param advance: called with the number of trees whose search is complete
-        :param nested: in place of the attribute
         """
         mask = _mask(condition in relaxed for condition in self.conditions)
-        possible = [
-            anchor
-            for failures, anchors in self.failures.items()
-            if failures.allow(mask)
-            for anchor in anchors
-        ]
-        if not possible:
-            return Trees(0)
-        if limit.is_exceeded:
-            return Trees(0, more=True, cut=True)
-        query = self._query(relaxed, self.nested if nested is None else nested)
-        prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
-        found: list[int] = []
-        for anchor in _with_candidates(prepared, possible, limit, advance):
-            found.append(anchor.root.id)
-            if len(found) > MAX_TREES:
-                return Trees(MAX_TREES, more=True, roots=tuple(found[:MAX_TREES]))
-        exceeded = limit.is_exceeded
-        return Trees(len(found), more=exceeded, cut=exceeded, roots=tuple(found))
-
-    def _query(self, relaxed: Collection[Condition], nested: bool) -> model.Query[int]:
+        possible = [anchor for failures, anchor in self.anchors if failures.allow(mask)]
         parts = [one.relaxed if one in relaxed else one.part for one in self.conditions]
-        return conditions.query_of(parts, nested)
+        query = conditions.query_of(parts, self.nested)
+        groups = {condition.suffix for condition in self.conditions} - {None}
+        if not possible or len(query.groups) < len(groups):
+            return Trees()
+        if limit.is_exceeded:
+            return Trees(more=True, cut=True)
+        prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
+        with_candidates = _with_candidates(prepared, possible, limit, advance)
+        found = list(itertools.islice(with_candidates, MAX_TREES + 1))
+        cut = limit.is_exceeded
+        return Trees(found[:MAX_TREES], more=cut or len(found) > MAX_TREES, cut=cut)
 
-    def relaxations(self, max_steps: int, progress: Progress) -> list[Relaxation]:
+    def relaxations(self, max_steps: int, progress: Progress) -> tuple[list[Relaxation], bool]:
         """Return the relaxations of a query that has no candidates.
 
         :param max_steps: the search limit of each condition, and of all pairs together
+        :returns: also whether pairs are needed, but not judged, because the query has too many
+            conditions
         """
-        singles = []
-        with progress('Leaving out one condition', len(self.conditions)) as advance:
-            for condition in self.conditions:
-                singles += self._judged((condition,), Budget(max_steps))
-                advance(1)
+        sets = [(one,) for one in self.conditions]
+        singles = self._judged('one condition', sets, lambda: Budget(max_steps), progress)
         # Without these conditions, there may be candidates, because the search was cut.
-        undecided = {one.without[0] for one in singles if one.trees.cut}
-        if len(undecided) < len(singles) or self.omits_pairs(singles):
-            return singles
+        undecided = frozenset(one.without[0] for one in singles if one.trees.cut)
+        if len(undecided) < len(singles):
+            return singles, False
+        if len(self.conditions) > MAX_CONDITIONS_FOR_PAIRS:
+            return singles, True
         pairs = list(itertools.combinations(self.conditions, 2))
-        found, limit = singles, Budget(max_steps)
-        with progress('Leaving out two conditions', len(pairs)) as advance:
-            for pair in pairs:
-                if undecided.isdisjoint(pair):
-                    found += self._judged(pair, limit)
-                else:
-                    found.append(Relaxation(pair, Trees(0, cut=True)))
+        limit = Budget(max_steps)
+        found = self._judged('two conditions', pairs, lambda: limit, progress, undecided)
+        return singles + found, False
+
+    def _judged(
+        self,
+        what: str,
+        sets: Sequence[tuple[Condition, ...]],
+        limit: Callable[[], Budget],
+        progress: Progress,
+        undecided: frozenset[Condition] = frozenset(),
+    ) -> list[Relaxation]:
+        """Return the sets without which the query has candidates, or whose search was cut.
+
+        :param limit: returns the search limit of a set
+        :param undecided: the conditions whose sets are not searched
+        """
+        found = []
+        with progress(f'Leaving out {what}', len(sets)) as advance:
+            for without in sets:
+                decided = undecided.isdisjoint(without)
+                trees = self.trees(without, limit()) if decided else Trees(cut=True)
+                if trees.anchors or trees.cut:
+                    found.append(Relaxation(without, trees))
                 advance(1)
         return found
-
-    def omits_pairs(self, found: Iterable[Relaxation]) -> bool:
-        """Whether pairs are needed, but not judged, because the query has too many conditions."""
-        return len(self.conditions) > MAX_CONDITIONS_FOR_PAIRS and all(
-            one.trees.cut for one in found
-        )
-
-    def _judged(self, without: tuple[Condition, ...], limit: Budget) -> list[Relaxation]:
-        """Return the set, if the query has candidates without it or if the search was cut."""
-        groups = {condition.suffix for condition in self.conditions} - {None}
-        if len(self._query(without, self.nested).groups) < len(groups):
-            return []  # a group would not have any condition
-        trees = self.trees(without, limit)
-        return [Relaxation(without, trees)] if trees.count or trees.cut else []
 
 
 def _with_candidates(
@@ -185,23 +189,20 @@ def _with_candidates(
     advance: Advance,
 ) -> Iterator[model.Anchor]:
     """Yield the anchors that have a candidate, until the search limit is exceeded."""
-    share = _FIRST_SHARE
-    while anchors:
-        cut = []
-        for anchor in anchors:
-            bindings = solver.solve(prepared, anchor, limit)
-            limit.grant(share)
-            found = next(iter(bindings), None)
-            if limit.is_exceeded:
-                return
-            if found is None and limit.is_spent:
-                cut.append(anchor)
-                continue
-            advance(1)
-            if found is not None:
-                yield anchor
-        anchors = cut
-        share *= _GROWTH
+    waiting = [(anchor, _FIRST_SHARE) for anchor in anchors]
+    # The list becomes longer in the loop.
+    for anchor, share in waiting:
+        bindings = solver.solve(prepared, anchor, limit)
+        limit.grant(share)
+        found = next(iter(bindings), None)
+        if limit.is_exceeded:
+            return
+        if found is None and limit.is_spent:
+            waiting.append((anchor, share * _GROWTH))
+            continue
+        advance(1)
+        if found is not None:
+            yield anchor
 
 
 # Checks of each condition -----------------------------------------------------
@@ -219,14 +220,16 @@ def search_of(
     """
     checks = list(map(_check_of, all_conditions))
     slots = [_slot_of(slot, all_conditions) for slot in model.slots_of(query)]
-    always = _always_effective(all_conditions)
-    grouped: dict[Failures, list[model.Anchor]] = {}
+    always = _mask(condition.is_joint for condition in all_conditions)
+    found = []
+    # PERF: in most clouds, the same conditions fail in many anchors, and share one object.
+    known: dict[Failures, Failures] = {}
     with progress('Checking conditions', len(anchors)) as advance:
         for anchor in anchors:
             failures = _failures(anchor, checks, slots, always)
-            grouped.setdefault(failures, []).append(anchor)
+            found.append((known.setdefault(failures, failures), anchor))
             advance(1)
-    return Search(all_conditions, query.nested, grouped)
+    return Search(all_conditions, query.nested, found)
 
 
 def check_of(group: model.Group[int]) -> Check:
@@ -265,34 +268,17 @@ def _failures(
         (provider.inventories.keys(), _mask(provider.id not in ids for ids in satisfying))
         for provider in anchor.providers
     ]
-    alone = _mask(not ids for ids in satisfying)
+    alone = functools.reduce(operator.and_, (mask for _, mask in failing))
     of_slots = tuple(
         frozenset(mask & of_slot for present, mask in failing if classes <= present)
         for classes, of_slot in slots
     )
-    return Failures(
-        alone, of_slots, functools.reduce(operator.or_, itertools.chain(*of_slots), alone | always)
-    )
+    effective = functools.reduce(operator.or_, itertools.chain(*of_slots), alone | always)
+    return Failures(alone, of_slots, effective)
 
 
 def _mask(bits: Iterable[bool]) -> Mask:
     return sum(1 << number for number, bit in enumerate(bits) if bit)
-
-
-def _always_effective(all_conditions: Conditions) -> Mask:
-    """Return the conditions that can affect candidates even if each provider satisfies them alone.
-
-    The amounts of several slots are added up, same_subtree and group_policy concern several
-    providers, and in the unsuffixed group, the expressions of member_of must be satisfied by the
-    same provider, and the required traits by all providers together.
-    """
-    requests = Counter(c.amount[0] for c in all_conditions if c.kind == RESOURCES)
-    return _mask(
-        condition.kind in conditions.OF_SEVERAL_PROVIDERS
-        or (condition.kind == RESOURCES and requests[condition.amount[0]] > 1)
-        or (condition.kind in (REQUIRED, MEMBER_OF) and not condition.suffix)
-        for condition in all_conditions
-    )
 
 
 def _slot_of(slot: model.Slot, all_conditions: Sequence[Condition]) -> tuple[frozenset[int], Mask]:
