@@ -1,8 +1,6 @@
 """The command `placement-manage explain`."""
 
-from collections.abc import Iterable
-import contextlib
-import pathlib
+import fileinput
 import sys
 from typing import Any
 
@@ -57,15 +55,12 @@ def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
     if request_id is None:
         return query_text.logged(sys.stdin.read() if given == '-' else given)
     shown = console.printable(given)
-    with contextlib.ExitStack() as stack:
-        log: Iterable[str] = sys.stdin
-        if given != '-':
-            try:
-                log = stack.enter_context(pathlib.Path(given).open(errors='replace'))
-            except OSError as error:
-                reason = error.strerror
-                raise CannotProceedError(f'The file {shown} cannot be read: {reason}.') from error
-        found = query_text.of_request(request_id, log)
+    try:
+        # As a name of a file, `-` stands for standard input.
+        with fileinput.input(given, encoding='utf-8', errors='replace') as log:
+            found = query_text.of_request(request_id, log)
+    except OSError as error:
+        raise CannotProceedError(f'The file {shown} cannot be read: {error.strerror}.') from error
     if not found:
         raise CannotProceedError(
             f'The log {shown} contains no search of the request {console.printable(request_id)}; '
