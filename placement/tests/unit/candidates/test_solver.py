@@ -162,6 +162,15 @@ class StepsTest(base.BaseTestCase):
         found = self._search(world, text, steps, take=expected or None)
         self.assertEqual((expected, True), found, text)
 
+    def test_a_search_that_leaves_out_candidates_is_not_complete(self):
+        """Whatever its number of steps is, for example exactly those of its first candidates."""
+        world = _wide([f'C{n}[VGPU:1]' for n in range(4)])
+        text = _text(['VGPU:1'] * 3, policy='isolate')
+        self.assertEqual((24, True), self._search(world, text, 500))
+        for steps in range(500):
+            found, complete = self._search(world, text, steps)
+            self.assertTrue(found == 24 or not complete, steps)
+
     def test_all_permutations(self):
         world = _wide([f'C{n}[VGPU:1]' for n in range(8)])
         for policy in ('isolate', 'none'):
