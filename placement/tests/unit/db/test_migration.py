@@ -4,6 +4,7 @@ from collections.abc import Callable
 from unittest import mock
 
 from oslotest import base
+import pymysql
 
 from placement.db.sqlalchemy import migration
 
@@ -95,4 +96,11 @@ class UpgradeOnClusterTest(base.BaseTestCase):
             raise RuntimeError('run placement-manage db online_data_migrations')
 
         self.assertRaises(RuntimeError, self.upgrade, attempt)
+        self.assertEqual(1, self.attempts)
+
+    def test_a_user_without_the_privileges_raises_at_once(self):
+        def attempt(number: int) -> None:
+            raise pymysql.err.OperationalError(1142, 'CREATE command denied to user')
+
+        self.assertRaises(pymysql.err.OperationalError, self.upgrade, attempt)
         self.assertEqual(1, self.attempts)
