@@ -423,6 +423,26 @@ class SnapshotTest(base.BaseTestCase):
         self.assertIs(*connections)
         self.assertEqual(1, self.rows())
 
+    def test_a_connection_that_fails_to_roll_back_is_not_used_again(self):
+        """Its transaction may still be open."""
+        errors = [sqlite3.OperationalError('disk I/O error')]
+        dialect = self.pools.writer.dialect
+        rollback = dialect.do_rollback
+
+        def fail_once(connection: Any) -> None:
+            if errors:
+                raise errors.pop()
+            rollback(connection)
+
+        def fail(conn: sa.Connection) -> None:
+            conn.execute(sa.insert(TABLE).values(n=1))
+            raise KeyError
+
+        self.useFixture(fixtures.MockPatchObject(dialect, 'do_rollback', fail_once))
+        self.assertRaises(exception.DatabaseUnavailable, db_engine.write, fail)
+        db_engine.write(lambda conn: conn.execute(sa.insert(TABLE).values(n=2)))
+        self.assertEqual(1, self.rows())
+
     def test_an_interrupted_snapshot_sends_nothing_on_its_connection(self):
         with (
             mock.patch.object(sa.Connection, 'invalidate') as invalidate,
