@@ -36,6 +36,8 @@ class PlanTest(base.BaseTestCase):
         plan = plan_changes({'VCPU': InventoryUsage(0, Inventory(8), 6)}, {'VCPU': Inventory(5)})
         self.assertEqual({'VCPU': Inventory(5)}, plan.change)
         self.assertEqual(('VCPU',), plan.over_capacity)
+        plan = plan_changes({'VCPU': InventoryUsage(0, Inventory(8), 6)}, {'VCPU': Inventory(6)})
+        self.assertEqual((), plan.over_capacity)
 
     @REPEATABLE
     @given(CURRENT, REQUESTED)
