@@ -228,7 +228,7 @@ def _suitable(
     """Return the suitable providers of each slot; None if a part of the query has none."""
     if not eligibility.is_anchor(anchor.root, prepared.query):
         return None
-    result = []
+    result: list[tuple[model.Slot, Sequence[model.Provider]]] = []
     traits: frozenset[int] = frozenset()
     for slot in (*prepared.unsuffixed.values(), *prepared.suffixed.values()):
         classes = {class_id for class_id, _ in slot.amounts}
