@@ -169,6 +169,14 @@ class MissingTest(FilesTestCase):
         self.assert_kept(SHOW)
 
 
+class WithoutRequestsTest(FilesTestCase):
+    def test_the_health_check_looks_at_the_files(self):
+        for content, is_usable in (('a: b: c', False), (NEW, True)):
+            self.replace(self.policy_file, content)
+            self.clock.advance(1)
+            self.assertEqual(is_usable, policy.problem() is None, content)
+
+
 class ExpressionsTest(FilesTestCase):
     def test_expressions_that_fail_deny(self):
         target = {'project_id': 'project', 'user_id': 'user'}
