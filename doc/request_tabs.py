@@ -25,8 +25,8 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def _add_tabs(app: Any, document: nodes.document) -> None:
-    guide = Path(app.env.docname).name
-    if not guide.startswith('guide-'):
+    guide = request_forms.guide_of(Path(app.env.docname).name)
+    if guide is None:
         return
     requests = {name[0].upper() + name[1:]: one for name, one in request_forms.read(guide).items()}
     for block in list(document.findall(nodes.literal_block)):

@@ -33,7 +33,7 @@ PAGES = (
     GUIDES / 'admin' / 'index.html',
     GUIDES / 'admin' / 'databases.html',
     GUIDES / 'user' / 'guide-gpu.html',
-    GUIDES / 'user' / 'recipes.html',
+    GUIDES / 'user' / 'clients.html',
     REFERENCE / 'index.html',
     REFERENCE / 'provider-traits.html',
 )
@@ -49,7 +49,7 @@ MOVED = {
 # Words that readers search for -> a URL that the search must list among its first results.
 SEARCHES = {
     'same_subtree': f'{REFERENCE.as_uri()}/allocation-candidates.html',
-    'generation conflict': f'{GUIDES.as_uri()}/user/generations.html',
+    'generation conflict': f'{GUIDES.as_uri()}/user/clients.html',
     'NoValidHost': f'{GUIDES.as_uri()}/admin/no-valid-host.html',
     'hypervisor died': f'{GUIDES.as_uri()}/admin/host-died.html',
     'host down': f'{GUIDES.as_uri()}/admin/host-died.html',
@@ -60,9 +60,9 @@ SEARCHES = {
     'free capacity': f'{GUIDES.as_uri()}/admin/capacity-left.html',
     'history of claims': f'{GUIDES.as_uri()}/admin/who-took-capacity.html',
     'pagination': f'{REFERENCE.as_uri()}/conventions.html',
-    'RBAC': f'{GUIDES.as_uri()}/admin/policy.html',
+    'RBAC': f'{GUIDES.as_uri()}/admin/configuration.html',
     'oversubscription': f'{GUIDES.as_uri()}/user/concepts.html',
-    'idempotency': f'{GUIDES.as_uri()}/user/generations.html',
+    'idempotency': f'{GUIDES.as_uri()}/user/clients.html',
     'rate limits': f'{GUIDES.as_uri()}/admin/deployment.html',
     'orphaned allocations': f'{GUIDES.as_uri()}/admin/audit.html',
     'The previous policy rules stay in force': (

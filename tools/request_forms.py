@@ -1,7 +1,7 @@
 """Requests of the documentation, as commands and as calls of openstacksdk.
 
-A gabbi file `guide-NAME.yaml` contains the requests of the page `guide-NAME.rst`. The comment at
-the top of the file gives each UUID a name. The commands contain variables with these names.
+A gabbi file `guide-NAME.yaml` contains the requests of the page `guide-NAME.rst`, unless `PAGES` names
+another page. The comment at the top of the file gives each UUID a name. The commands contain variables with these names.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +16,8 @@ from urllib.parse import parse_qsl
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / 'placement' / 'tests' / 'functional' / 'gabbits'
+# The pages of gabbi files with other names.
+PAGES = {'guide-migration': 'services'}
 WIDTH = 88
 # The variables and the call of `openstack.connect` in the guide select this microversion.
 DEFAULT_VERSION = '1.39'
@@ -43,6 +45,12 @@ class Request:
 def names(guide: str) -> dict[str, str]:
     """Return the UUIDs of a gabbi file by their names."""
     return dict(_NAME.findall((FOLDER / f'{guide}.yaml').read_text(encoding='utf-8')))
+
+
+def guide_of(page: str) -> str | None:
+    """Return the name of the gabbi file of a page; None if the page shows no requests."""
+    guides = [guide for guide, other in PAGES.items() if other == page]
+    return guides[0] if guides else page if page.startswith('guide-') else None
 
 
 def read(guide: str) -> dict[str, Request]:

@@ -26,7 +26,7 @@ from placement.microversion import MAX_VERSION, MIN_VERSION
 from tools.request_forms import Request
 
 # Relative to the pages of the API reference.
-POLICY_RULES = '../../../doc/build/html/admin/policy.html#rules'
+POLICY_RULES = '../../../doc/build/html/admin/configuration.html#rules'
 OPENAPI_PAGE = 'browse.html'
 
 _Ranged = TypeVar('_Ranged', Row, Reason)

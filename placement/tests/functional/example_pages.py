@@ -1,7 +1,8 @@
 """The requests and responses of the worked examples in the user guide.
 
-The page `doc/source/user/guide-NAME.rst` shows requests of the gabbi file `guide-NAME.yaml`. The
-caption of a block is the name of the test in the gabbi file, with a capital letter::
+The page `doc/source/user/guide-NAME.rst` shows requests of the gabbi file `guide-NAME.yaml`, unless
+`request_forms.PAGES` names another page. The caption of a block is the name of the test in the
+gabbi file, with a capital letter::
 
     .. code-block:: text
        :caption: Create the host
@@ -31,6 +32,7 @@ import yaml
 
 import placement
 from placement.tests.functional.fixtures import gabbits
+from tools import request_forms
 
 ROOT = Path(placement.__file__).parents[1]
 FOLDER = ROOT / 'doc' / 'source' / 'user'
@@ -68,7 +70,7 @@ def guides() -> list[str]:
 
 def page(guide: str) -> Path:
     """Return the path of the page of a gabbi file."""
-    return FOLDER / f'{guide}.rst'
+    return FOLDER / f'{request_forms.PAGES.get(guide, guide)}.rst'
 
 
 def captions(text: str) -> list[str]:

@@ -127,7 +127,7 @@ class PageTest(RecipeTestCase):
     """What the page states about the service of the quick start, whose token is `admin`."""
 
     file = 'device_agent.py'
-    page = (FOLDER.parent / 'recipes.rst').read_text()
+    page = (FOLDER.parent / 'clients.rst').read_text()
 
     def test_the_commands_of_the_page_claim_a_device(self):
         commands = re.findall(r'bin/python doc/source/user/examples/(.+)', self.page)

@@ -125,7 +125,7 @@ class CompletenessTest(base.BaseTestCase):
         extras = set(distribution()['extras'])
         for name, row in (
             ('production', r'^``\[(\w+)\]`` '),
-            ('packaging', r'^``(\w+)`` +``[\w-]+``(?:, ``[\w-]+``)*$'),
+            ('platforms', r'^``(\w+)`` +``[\w-]+``(?:, ``[\w-]+``)*$'),
         ):
             page = (DOCUMENTS / 'install' / f'{name}.rst').read_text()
             self.assertEqual(extras, set(re.findall(row, page, re.MULTILINE)), name)

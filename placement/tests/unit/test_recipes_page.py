@@ -11,11 +11,11 @@ from api_reference.pages import tables
 import placement
 from placement import errors
 
-PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'recipes.rst'
+PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'clients.rst'
 ALL = 'All requests that write'
 
 _ROW = re.compile(
-    r'^   \* - ``(placement\.[\w.]+)``\n     - (.+?)\n     - (.+?)(?=\n   \* - |\Z)',
+    r'^   \* - ``(placement\.[\w.]+)``\n     - (.+?)\n     - (.+?)(?=\n   \* - |\n\n|\Z)',
     re.MULTILINE | re.DOTALL,
 )
 

@@ -15,13 +15,13 @@ from placement import microversion
 ROOT = Path(placement.__file__).parents[1]
 # Each word, and a page with its entry. The guides and the API reference have indexes of their own.
 WORDS = (
-    ('NoValidHost', 'doc/source/user/candidates.rst'),
-    ('pagination', 'doc/source/user/candidates.rst'),
+    ('NoValidHost', 'doc/source/user/concepts.rst'),
+    ('pagination', 'doc/source/user/concepts.rst'),
     ('pagination', 'api-ref/source/conventions.rst'),
-    ('RBAC', 'doc/source/admin/policy.rst'),
+    ('RBAC', 'doc/source/admin/configuration.rst'),
     ('overcommit', 'doc/source/user/concepts.rst'),
     ('oversubscription', 'doc/source/user/concepts.rst'),
-    ('idempotency', 'doc/source/user/generations.rst'),
+    ('idempotency', 'doc/source/user/clients.rst'),
     ('hypervisor died', 'doc/source/admin/host-died.rst'),
     ('host down', 'doc/source/admin/host-died.rst'),
     ('NoValidHost', 'doc/source/admin/no-valid-host.rst'),

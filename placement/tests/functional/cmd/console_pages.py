@@ -34,7 +34,7 @@ FOLDER = ROOT / 'doc' / 'source' / 'admin'
 # The pages with commands for the demo cloud.
 PAGES = (
     *('no-valid-host', 'take-host-down', 'capacity-left'),
-    *('capacity', 'audit', 'export-import', 'report', 'monitoring'),
+    *('capacity', 'audit', 'export-import', 'monitoring'),
 )
 RUNBOOKS = tuple(runbook_cloud.STATES)
 ANY_LINES = '...'

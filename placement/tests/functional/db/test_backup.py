@@ -1,4 +1,4 @@
-"""The commands of doc/source/admin/backup.rst, while clients write."""
+"""The commands of doc/source/admin/export-import.rst, while clients write."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
@@ -19,7 +19,7 @@ from placement.tests.functional.races import audit, testcase
 from placement.tests.functional.races.testcase import claim, inventories_of
 from placement.tests.functional.web import commands
 
-_PAGE = 'admin/backup.rst'
+_PAGE = 'admin/export-import.rst'
 _PROVIDERS = [f'{n}0000000-0000-4000-8000-00000000000a' for n in range(1, 4)]
 _SECTIONS = {'mysql': 'MariaDB and MySQL', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
 _PROGRAMS = {
