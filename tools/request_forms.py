@@ -1,7 +1,8 @@
 """Requests of the documentation, as commands and as calls of openstacksdk.
 
-A gabbi file `guide-NAME.yaml` contains the requests of the page `guide-NAME.rst`, unless `PAGES` names
-another page. The comment at the top of the file gives each UUID a name. The commands contain variables with these names.
+A gabbi file `guide-NAME.yaml` contains the requests of the page `guide-NAME.rst`, unless `PAGES`
+names another page. The comment at the top of the file gives each UUID a name. The commands contain
+variables with these names.
 """
 
 from collections.abc import Callable, Iterator, Mapping
