@@ -9,14 +9,14 @@ from oslo_config import cfg
 
 from placement import messages
 from placement.admin import console
-from placement.admin.preflight import configuration, database, identity, schema
+from placement.admin.preflight import configuration, database, identity, schema, settings
 from placement.admin.preflight.model import REGISTERED, Check, Skipped, Steps, Verdict, failure, ok
 from placement.conf import sources
 
 # The checks by name, in the order of the report.
 CHECKS = {
     name: parts
-    for module in (configuration, database, schema, identity)
+    for module in (configuration, database, settings, schema, identity)
     for name, parts in REGISTERED.items()
     if parts[0].run.__module__ == module.__name__
 }

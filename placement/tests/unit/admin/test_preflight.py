@@ -12,7 +12,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement import conf
-from placement.admin.preflight import database, identity, model, report
+from placement.admin.preflight import database, identity, model, report, settings
 from placement.admin.preflight.model import Check, Steps
 from placement.conf import database as database_options
 
@@ -70,27 +70,27 @@ def collation(name: str) -> Settings:
 # check, and a text in the first one. Servers with other settings are in test_preflight_databases.
 Case = tuple[Settings, Sequence[Any], str, str]
 CASES: Mapping[Callable[..., Steps], Sequence[Case]] = {
-    database.check_access: (
+    settings.check_access: (
         ({'read_only': 'OFF', 'super_read_only': '0'}, (), 'ok', ''),
         ({'read_only': 'NO_LOCK'}, (), 'failure', 'read_only = NO_LOCK'),
         ({'super_read_only': 'ON', 'read_only': 'ON'}, (), 'failure', 'super_read_only = ON'),
         ({'transaction_read_only': 'on'}, (), 'failure', 'primary server'),
     ),
-    database.check_mysql_characters: (
+    settings.check_mysql_characters: (
         (collation(COLLATION), (), 'ok', 'Collation utf8mb4_general_ci.'),
         (collation(LATIN), (), 'warning', 'other characters are rejected'),
         (collation(LATIN), (COLLATION, COLLATION), 'ok', ''),
         (collation(UTF8MB3), (UTF8MB3,), 'ok', 'four-byte characters are rejected'),
         (collation(UTF8MB3), (COLLATION, UTF8MB3), 'warning', 'different collations'),
     ),
-    database.check_storage_engine: (({}, (), 'skipped', ''), ({}, (COLLATION,), 'ok', '')),
-    database.check_binary_log: (
+    settings.check_storage_engine: (({}, (), 'skipped', ''), ({}, (COLLATION,), 'ok', '')),
+    settings.check_binary_log: (
         ({'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, (), 'ok', 'log_bin is OFF'),
         ({'log_bin': 'ON', 'binlog_format': 'MIXED'}, (), 'ok', 'MIXED'),
         # Later versions of MySQL support ROW only.
         ({'log_bin': 'ON'}, (), 'ok', 'ROW'),
     ),
-    database.check_session: (
+    settings.check_session: (
         ({'tx_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
         ({'transaction_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
         ({'tx_isolation': 'REPEATABLE-READ', **STRICT}, (), 'failure', 'REPEATABLE-READ'),
@@ -98,13 +98,13 @@ CASES: Mapping[Callable[..., Steps], Sequence[Case]] = {
         ({PG_ISOLATION: 'read committed', 'client_encoding': 'UTF8'}, (), 'ok', ''),
         ({PG_ISOLATION: 'serializable', 'client_encoding': 'SQL'}, (), 'failure failure', 'serial'),
     ),
-    database.check_group: (
+    settings.check_group: (
         ({}, (), 'skipped', ''),
         ({'group_replication_group_name': ''}, (), 'skipped', ''),
         (GROUP, (), 'ok', ''),
         ({**GROUP, SINGLE: 'OFF'}, (), 'warning', f'{SINGLE} to ON'),
     ),
-    database.check_galera: (
+    settings.check_galera: (
         ({'wsrep_on': 'OFF'}, (), 'skipped', ''),
         (NODE, (), 'ok', '3 members'),
         ({**NODE, 'wsrep_cluster_size': '2'}, (), 'warning', 'members is 2.'),
@@ -156,9 +156,9 @@ class SettingsTest(base.BaseTestCase):
         for value, remedy in ((7, ''), (15, ''), (0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
             config = configuration({'mysql_wsrep_sync_wait': value})
             expected = ('failure', f'or set it to {remedy}.') if remedy else ('ok', '')
-            steps = database.check_galera(config, Server(NODE))
+            steps = settings.check_galera(config, Server(NODE))
             self.assertVerdicts(*expected, steps)
-        steps = database.check_group(configuration({'slave_connection': 'x'}), Server(GROUP))
+        steps = settings.check_group(configuration({'slave_connection': 'x'}), Server(GROUP))
         self.assertVerdicts('warning', 'slave_connection is set', steps)
 
     def test_the_limits_of_mysql(self):
@@ -182,7 +182,7 @@ class SettingsTest(base.BaseTestCase):
         ):
             config = configuration({'connection_recycle_time': recycle}, *size)
             server = Server({'max_connections': str(most), 'wait_timeout': str(idle)})
-            self.assertVerdicts(results, text, database.check_mysql_limits(config, server))
+            self.assertVerdicts(results, text, settings.check_mysql_limits(config, server))
 
     def test_the_limits_of_postgresql(self):
         """The role and the database can have limits, too; old versions have fewer settings."""
@@ -193,7 +193,7 @@ class SettingsTest(base.BaseTestCase):
             ({}, (0, 20), 0),
             ({}, (200, -1), 100),
         ):
-            steps = database.check_postgresql_limits(
+            steps = settings.check_postgresql_limits(
                 configuration(RECYCLE), Server({**PG_LIMITS, **values}, more)
             )
             self.assertVerdicts('ok' if most else 'warning', f'accepts {most}', steps)
