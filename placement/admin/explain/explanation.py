@@ -79,17 +79,16 @@ def explain(
     :param text: the query as the operator wrote it
     :param max_steps: the search limit; negative for no limit
     :param listed: the maximum number of nearest trees to list
-    :raises failure.CannotProceedError: the API refuses the query, or a class or trait of the query
-        does not exist
+    :raises CannotProceedError: the API refuses the query, or a class or trait of the query does not
+        exist
     """
     with query_text.refusing():
         named = query_text.parse(text, version)
         ids = names_of_queries.look_up(conn, named)
         query = request.with_ids(named, ids)
     every = conditions.conditions_of(query_text.pairs(text), version, named, ids)
-    providers = [
-        conditions.with_presence(one, query.classes) for one in cloud.providers(conn, progress)
-    ]
+    found = cloud.providers(conn, progress)
+    providers = [conditions.with_presence(one, query.classes) for one in found]
     anchors = cloud.anchors(providers, ids.sharing_id, bool(query.same_subtrees))
     names = cloud.names(conn)
     searched = search.search_of(every, query, anchors, progress)
