@@ -44,6 +44,8 @@ _UNROUTED = {
 }
 _MAPPER = handler.Mapper(OPERATIONS)
 _INTEGER = re.compile('-?[0-9]+')
+# int() refuses more digits. No schema has a limit of this size.
+_DIGITS = 4300
 # A response to a body that violates the schema of the service contains this text.
 _INVALID_BODY = b'JSON does not validate'
 # A list of providers that match a query, without any provider.
@@ -307,7 +309,9 @@ def _deserialized(values: list[str], kind: str) -> Any:
     """Return the value of a query parameter. If it must not be repeated, the last value counts."""
     if kind == 'array':
         return values
-    return int(values[-1]) if kind == 'integer' and _INTEGER.fullmatch(values[-1]) else values[-1]
+    if kind == 'integer' and _INTEGER.fullmatch(values[-1]):
+        return int(values[-1][:_DIGITS])
+    return values[-1]
 
 
 def _header_problems(documented: Schema, headers: Mapping[str, str]) -> Iterator[str]:
