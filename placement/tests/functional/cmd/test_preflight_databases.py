@@ -347,7 +347,10 @@ class GaleraTest(PrivateMariadbTest):
     CONFIGURATION = 'mysql_wsrep_sync_wait = 1\nsync_on_startup = true\n'
     EXPECTED: Expected = {
         **NO_TABLES,
-        'Galera Cluster': ['failure mysql_wsrep_sync_wait is 1', 'warning one member'],
+        'Galera Cluster': [
+            'failure mysql_wsrep_sync_wait is 1',
+            'warning The number of members is 1',
+        ],
         'Schema Revision': ['ok sync_on_startup'],
     }
 
