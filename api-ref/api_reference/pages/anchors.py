@@ -9,6 +9,8 @@ from typing import Any
 
 from docutils import nodes
 
+# The former page did not contain the history of the versions.
+_NEWER = 'microversions'
 # The script has the names of the pages and their anchors before it.
 _SCRIPT = """
 const anchor = location.hash.slice(1);
@@ -20,8 +22,11 @@ if (moved) {
 
 
 def pages(env: Any) -> dict[str, list[str]]:
-    """Return the anchors of each page except the first one. An anchor of two pages is omitted."""
-    names = sorted(env.found_docs - {env.config.root_doc})
+    """Return the anchors of each page that the former one contained.
+
+    An anchor of two pages is omitted.
+    """
+    names = sorted(env.found_docs - {env.config.root_doc, _NEWER})
     anchors = {name: _anchors(env.get_doctree(name)) for name in names}
     number = Counter(anchor for found in anchors.values() for anchor in found)
     return {
