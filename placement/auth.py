@@ -119,7 +119,7 @@ class NoAuthMiddleware:
             environ.pop('HTTP_X_PROJECT_ID', None)
             environ.pop('HTTP_X_TENANT_ID', None)
             environ.pop('HTTP_X_TENANT', None)
-        elif not environ.get('HTTP_X_PROJECT_ID'):
+        elif 'HTTP_X_PROJECT_ID' not in environ:
             environ['HTTP_X_PROJECT_ID'] = project_id or user_id
         return self.application(environ, start_response)
 

@@ -98,7 +98,7 @@ class NoAuthTest(AuthCase):
             ('me:', {}, ('me', 'me', [], None)),
             ('admin', {'HTTP_X_ROLES': 'a, b'}, ('admin', 'admin', ['a', 'b'], None)),
             ('me:mine', {'HTTP_X_PROJECT_ID': 'theirs'}, ('me', 'theirs', [], None)),
-            ('me:mine', {'HTTP_X_PROJECT_ID': ''}, ('me', 'mine', [], None)),
+            ('me:mine', {'HTTP_X_PROJECT_ID': ''}, ('me', '', [], None)),
             ('me:mine', {'HTTP_X_PROJECT_ID': 'x', **system}, ('me', None, [], 'all')),
             ('me:mine', {'HTTP_X_TENANT_ID': 'x', **system}, ('me', None, [], 'all')),
             ('me:mine', {'HTTP_X_TENANT': 'x', **system}, ('me', None, [], 'all')),
