@@ -12,19 +12,20 @@ classes are negative.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-import functools
 from typing import Any
 
 from placement import capacity, grammar
 from placement.candidates import model, request
-from placement.microversion import Version
 
 # The kinds of conditions of groups: the keys without the suffix and the names.
 RESOURCES, REQUIRED, FORBIDDEN = 'resources', 'required', 'required:!'
 MEMBER_OF, FORBIDDEN_AGGREGATES, IN_TREE = 'member_of', 'member_of:!', 'in_tree'
 # Those of the whole query. Every single provider satisfies a condition of the last two kinds.
 ROOT_REQUIRED, ROOT_FORBIDDEN = 'root_required', 'root_required:!'
-OF_SEVERAL_PROVIDERS = SAME_SUBTREE, GROUP_POLICY = 'same_subtree', 'group_policy'
+SAME_SUBTREE, GROUP_POLICY = 'same_subtree', 'group_policy'
+
+# The inventory of each class that stands for the presence of another one.
+_UNLIMITED = model.ProviderInventory(-1, capacity.MAX_INT, 0, 1, capacity.MAX_INT, 1, 1.0, 0)
 
 # The kind of a condition, its names, and the query that has only this condition.
 _Part = tuple[str, Collection[str], model.Query[str]]
@@ -50,22 +51,9 @@ class Condition:
         return self.part.groups[0].suffix if self.part.groups else None
 
     @property
-    def is_joint(self) -> bool:
-        """Whether it can affect candidates even if each provider satisfies it alone.
-
-        The amounts of several slots are added up, same_subtree and group_policy concern several
-        providers, and in the unsuffixed group, the expressions of member_of must be satisfied by
-        the same provider, and the required traits by all providers together.
-        """
-        return self.kind in (*OF_SEVERAL_PROVIDERS, RESOURCES) or (
-            self.kind in (REQUIRED, MEMBER_OF) and not self.suffix
-        )
-
-    @property
     def amount(self) -> tuple[int, int]:
         """The resource class and the amount of a RESOURCES condition."""
-        ((amount,),) = (group.amounts for group in self.part.groups)
-        return amount
+        return self.part.groups[0].amounts[0]
 
     @property
     def relaxed(self) -> model.Query[int]:
@@ -80,7 +68,7 @@ Conditions = Sequence[Condition]
 
 
 def conditions_of(
-    pairs: request.Pairs, version: Version, query: model.Query[str], ids: request.Ids
+    pairs: request.Pairs, query: model.Query[str], ids: request.Ids
 ) -> tuple[Condition, ...]:
     """Return the conditions of a query without duplicates, in the order of its groups.
 
@@ -90,7 +78,7 @@ def conditions_of(
     """
     conditions = (
         Condition(_key(kind, names, part), kind, tuple(sorted(names)), request.with_ids(part, ids))
-        for kind, names, part in _parts(pairs, version, query)
+        for kind, names, part in _parts(pairs, query)
     )
     return tuple(dict.fromkeys(conditions))
 
@@ -104,10 +92,9 @@ def _key(kind: str, names: Collection[str], part: model.Query[str]) -> str:
     return f'{name}:{mark}{any_of}{",".join(sorted(names))}'
 
 
-def _parts(pairs: request.Pairs, version: Version, query: model.Query[str]) -> Iterator[_Part]:
+def _parts(pairs: request.Pairs, query: model.Query[str]) -> Iterator[_Part]:
     for group in query.groups:
-        values = request.group_values(pairs, version)
-        member_of = [value for *key, value in values if key == [MEMBER_OF, group.suffix]]
+        member_of = [value for key, value in pairs if key == f'{MEMBER_OF}{group.suffix}']
         yield from _parts_of_group(group, member_of)
     for name in sorted(query.root_required):
         yield ROOT_REQUIRED, (name,), model.Query((), root_required=frozenset((name,)))
@@ -181,10 +168,4 @@ def _presence(class_id: int) -> int:
 def with_presence(provider: model.Provider, class_ids: Iterable[int]) -> model.Provider:
     """Return the provider with its inventories of these classes, and of their presence."""
     found = {id_: provider.inventories[id_] for id_ in class_ids if id_ in provider.inventories}
-    presences = map(_presence, found)
-    return provider._replace(inventories=found | {id_: _unlimited(id_) for id_ in presences})
-
-
-@functools.cache
-def _unlimited(class_id: int) -> model.ProviderInventory:
-    return model.ProviderInventory(class_id, capacity.MAX_INT, 0, 1, capacity.MAX_INT, 1, 1.0, 0)
+    return provider._replace(inventories=found | {_presence(id_): _UNLIMITED for id_ in found})

@@ -13,7 +13,7 @@ from placement.admin import cloud, query_text
 from placement.admin.console import Progress
 from placement.admin.explain import conditions, search
 from placement.admin.explain.conditions import Condition
-from placement.admin.explain.search import Json, Relaxation, Search, check_of
+from placement.admin.explain.search import Json, Relaxation, Search, satisfying
 from placement.candidates import eligibility, model, request
 from placement.candidates import names as names_of_queries
 from placement.candidates.selection import Budget
@@ -23,8 +23,6 @@ from placement.microversion import Version
 CHECKS = ('inventory', 'units', 'capacity', 'free_capacity', 'in_tree', 'aggregates', 'traits')
 # The number of checks that an amount passes if its free capacity is too small, and that of all.
 _FREE_CAPACITY, _ALL = 3, 4
-# The number of nearest trees that are compared, so that equal ones share a line of the text.
-COMPARED = 1_000
 
 # Provider id -> name.
 Names = Mapping[int, str]
@@ -51,18 +49,17 @@ class Explanation:
         limit, too
     :ivar hosts: the names of the trees with candidates, in a list for each kind of host
     :ivar lack: the host that lacks the smallest part of an amount, and nothing else
-    :ivar by_condition: for each key, the roots in whose reach some provider satisfies the condition
-        alone, and those before it
-    :ivar nearest: the trees of the document, and more for comparison
-    :ivar near: the number of trees in which as few conditions fail
+    :ivar by_condition: for each key, the number of roots that satisfy this condition alone, and
+        those before it
+    :ivar nearest: why conditions fail in the trees in which the fewest fail, and their names, in a
+        list for each combination of reasons
     """
 
     document: Json
     hosts: list[list[str]]
     lack: Lack | None
     by_condition: list[tuple[str, int]]
-    nearest: list[Json]
-    near: int
+    nearest: list[tuple[tuple[str, ...], list[str]]]
 
 
 def explain(
@@ -86,12 +83,12 @@ def explain(
         named = query_text.parse(text, version)
         ids = names_of_queries.look_up(conn, named)
         query = request.with_ids(named, ids)
-    every = conditions.conditions_of(query_text.pairs(text), version, named, ids)
+    every = conditions.conditions_of(query_text.pairs(text), named, ids)
     found = cloud.providers(conn, progress)
     providers = [conditions.with_presence(one, query.classes) for one in found]
     anchors = cloud.anchors(providers, ids.sharing_id, bool(query.same_subtrees))
     names = cloud.names(conn)
-    searched = search.search_of(every, query, anchors, progress)
+    searched = search.search_of(every, query.nested, anchors, progress)
     with progress('Searching candidates') as advance:
         candidates = searched.trees((), Budget(max_steps), advance)
     newer = {}
@@ -102,7 +99,7 @@ def explain(
     pairs_omitted = False
     if not (candidates.anchors or candidates.cut):
         relaxations, pairs_omitted = searched.relaxations(max_steps, progress)
-    nearest, near = _nearest(searched, listed, names)
+    nearest, equal = _nearest(searched, listed, names)
     return Explanation(
         document={
             'query': text,
@@ -110,19 +107,24 @@ def explain(
             'candidates': candidates.document,
             **newer,
             'conditions': [{'key': condition.key} for condition in every],
-            'relaxations': [one.document for one in relaxations],
+            'relaxations': [
+                {'without': [one.key for one in without]}
+                | ({'cut': True} if trees.cut else trees.document)
+                for without, trees in relaxations
+            ],
             'pairs_omitted': pairs_omitted,
             'funnel': [
-                *_of_groups(query, named, ids.classes, anchors),
+                *_of_groups(query, named, anchors),
                 {'roots': _of_roots(query, searched, candidates.document)},
             ],
-            'nearest': nearest[:listed],
+            'nearest': nearest,
         },
         hosts=_equal_hosts(candidates.anchors, names),
         lack=_smallest_lack(relaxations, names),
-        by_condition=list(_by_condition(searched)),
-        nearest=nearest,
-        near=near,
+        by_condition=[
+            (one.key, searched.count(every[:number])) for number, one in enumerate(every, 1)
+        ],
+        nearest=equal,
     )
 
 
@@ -130,49 +132,41 @@ def explain(
 
 
 def _of_groups(
-    query: model.Query[int],
-    names: model.Query[str],
-    classes: Mapping[str, int],
-    anchors: Iterable[model.Anchor],
+    query: model.Query[int], names: model.Query[str], anchors: Iterable[model.Anchor]
 ) -> Iterator[Json]:
     """Yield how many providers of the cloud remain after each check of a request group.
 
     The unsuffixed group has a funnel for each class.
 
     :param names: the same query with names
-    :param classes: class name -> id
     """
     for group, named in zip(query.groups, names.groups, strict=True):
-        every = named.amounts
-        for resources in [every] if group.suffix else [(one,) for one in every]:
-            amounts = tuple((classes[name], amount) for name, amount in resources)
-            remaining = _remaining(replace(group, amounts=amounts), anchors)
-            yield {'group': group.suffix, 'resources': dict(resources), 'providers': remaining}
+        every = list(zip(group.amounts, named.amounts, strict=True))
+        for some in [every] if group.suffix else [[one] for one in every]:
+            remaining = _remaining(replace(group, amounts=tuple(ids for ids, _ in some)), anchors)
+            resources = dict(amount for _, amount in some)
+            yield {'group': group.suffix, 'resources': resources, 'providers': remaining}
 
 
 def _remaining(group: model.Group[int], anchors: Iterable[model.Anchor]) -> dict[str, int]:
     """Return the number of providers that remain after each of `CHECKS`, in their order."""
     remaining = dict.fromkeys(CHECKS, 0)
-    others = (
+    # The checks after those of the amounts, each with the checks before it.
+    later = (
         model.Group(group.suffix, in_tree=group.in_tree),
-        model.Group(
-            group.suffix,
-            member_of=group.member_of,
-            forbidden_aggregates=group.forbidden_aggregates,
-        ),
-        model.Group(group.suffix, required=group.required, forbidden=group.forbidden),
+        replace(group, amounts=(), required=(), forbidden=frozenset()),
+        replace(group, amounts=()),
     )
-    checks = list(map(check_of, others))
     for anchor in anchors:
         passed = {
             provider.id: min((_passed(provider, *one)[0] for one in group.amounts), default=_ALL)
             for provider in anchor.tree
         }
-        left = [{id_ for id_ in passed if passed[id_] >= n} for n in range(1, _ALL + 1)]
-        for check in checks:
-            left.append(left[-1].intersection(provider.id for provider in check(anchor)))
-        for name, ids in zip(CHECKS, left, strict=True):
-            remaining[name] += len(ids)
+        for number, name in enumerate(CHECKS[:_ALL]):
+            remaining[name] += sum(checks > number for checks in passed.values())
+        for name, part in zip(CHECKS[_ALL:], later, strict=True):
+            found = satisfying(part, anchor)
+            remaining[name] += sum(passed.get(provider.id) == _ALL for provider in found)
     return remaining
 
 
@@ -196,50 +190,46 @@ def _of_roots(query: model.Query[int], search: Search, candidates: Json) -> Json
 
     :param candidates: the trees that have candidates
     """
-    permitted = [one for one, anchor in search.anchors if eligibility.is_anchor(anchor.root, query)]
+    slots = model.slots_of(query)
+    served = [
+        anchor
+        for failing, anchor in search.anchors
+        if not failing and all(eligibility.eligible_providers(slot, anchor) for slot in slots)
+    ]
+    of_roots = [one for one in search.conditions if one.suffix is None]
     return {
         'all': len(search.anchors),
-        'root_required': len(permitted),
-        'every_group_served': sum(failures.allow(0) for failures in permitted),
+        'root_required': search.count(of_roots),
+        'every_group_served': len(served),
         'candidates': candidates,
     }
-
-
-def _by_condition(search: Search) -> Iterator[tuple[str, int]]:
-    """Yield each key, and how many roots satisfy this condition alone, and those before it."""
-    for number, condition in enumerate(search.conditions, 1):
-        mask = (1 << number) - 1
-        yield condition.key, sum(not failures.alone & mask for failures, _ in search.anchors)
 
 
 # The nearest trees ------------------------------------------------------------
 
 
-def _nearest(search: Search, count: int, names: Names) -> tuple[list[Json], int]:
+def _nearest(
+    search: Search, listed: int, names: Names
+) -> tuple[list[Json], list[tuple[tuple[str, ...], list[str]]]]:
     """Return the trees in which the fewest conditions fail alone, and why, sorted by name.
 
-    :returns: at least `count` trees, if there are as many, and up to `COMPARED` in which as few
-        conditions fail; and the number of all trees in which as few fail
+    :returns: at most `listed` trees for the document; and for each combination of reasons the names
+        of these trees, and of all others in which as few conditions fail
     """
-    near = sorted(
-        (failures.alone.bit_count(), names[one.root.id], one.root.id, failures.alone, one)
-        for failures, one in search.anchors
-    )
-    most = max((number for number, *_ in near[:count]), default=-1)
-    near = [one for one in near if one[0] <= most]
-    trees = [
-        {
-            'name': name,
-            'uuid': anchor.root.uuid,
-            'failures': [
-                {'key': one.key, 'fact': _fact(one, anchor, names)}
-                for number, one in enumerate(search.conditions)
-                if alone >> number & 1
-            ],
-        }
-        for _, name, _, alone, anchor in near[: max(count, COMPARED)]
-    ]
-    return trees, len(near)
+    near = sorted(search.anchors, key=lambda one: (len(one[0]), names[one[1].root.id]))
+    most = max((len(failing) for failing, _ in near[:listed]), default=-1)
+    trees: list[Json] = []
+    equal: dict[tuple[str, ...], list[str]] = {}
+    for failing, anchor in near:
+        if len(failing) > most:
+            break
+        name = names[anchor.root.id]
+        facts = {c.key: _fact(c, anchor, names) for c in search.conditions if c.key in failing}
+        equal.setdefault(tuple(facts.values()), []).append(name)
+        if len(trees) < listed:
+            failures = [{'key': key, 'fact': fact} for key, fact in facts.items()]
+            trees.append({'name': name, 'uuid': anchor.root.uuid, 'failures': failures})
+    return trees, list(equal.items())
 
 
 # Kind -> the text for one name, and the text for several names.
@@ -268,19 +258,18 @@ def _fact(condition: Condition, anchor: model.Anchor, names: Names) -> str:
 
 def _amount(condition: Condition, anchor: model.Anchor, names: Names) -> str:
     """Return why no provider can allocate the amount, for the provider that comes closest."""
-    (name,), (class_id, amount) = condition.names, condition.amount
-    best = _closest(anchor, class_id, amount, names)
+    (name,) = condition.names
+    best = _closest(condition, anchor, names)
     if best is None:
         return f'has no inventory of {name}'
     where = '' if best.id == anchor.root.id else f' on {names[best.id]}'
-    _, reason = _passed(best, class_id, amount)
-    return f'{name} {reason}{where}, {amount} requested'
+    _, reason = _passed(best, *condition.amount)
+    return f'{name} {reason}{where}, {condition.amount[1]} requested'
 
 
-def _closest(
-    anchor: model.Anchor, class_id: int, amount: int, names: Names
-) -> model.Provider | None:
+def _closest(condition: Condition, anchor: model.Anchor, names: Names) -> model.Provider | None:
     """Return the provider that comes closest to an amount; None without an inventory."""
+    class_id, amount = condition.amount
     able = [provider for provider in anchor.providers if class_id in provider.inventories]
     # If several providers come closest, the first one by name, whatever the order of the rows is.
     able.sort(key=lambda provider: names[provider.id])
@@ -294,16 +283,15 @@ def _closest(
 def _smallest_lack(relaxations: Iterable[Relaxation], names: Names) -> Lack | None:
     """Return the host that lacks the smallest part of an amount, and nothing else."""
     lacks = []
-    for without, trees in relaxations:
-        if len(without) > 1 or without[0].kind != conditions.RESOURCES:
+    for (condition, *others), trees in relaxations:
+        if others or condition.kind != conditions.RESOURCES:
             continue
-        (name,), (class_id, amount) = without[0].names, without[0].amount
+        class_id, amount = condition.amount
         for anchor in trees.anchors:
-            best = _closest(anchor, class_id, amount, names)
+            best = _closest(condition, anchor, names)
             if best and _passed(best, class_id, amount)[0] == _FREE_CAPACITY:
-                inventory = best.inventories[class_id]
-                lack = amount - capacity.free(inventory.used, inventory.capacity)
-                lacks.append(Lack(lack / amount, names[anchor.root.id], name, lack))
+                host, lack = names[anchor.root.id], amount - best.inventories[class_id].free
+                lacks.append(Lack(lack / amount, host, condition.names[0], lack))
     return min(lacks, default=None)
 
 

@@ -68,7 +68,7 @@ def next_command(explanation: Explanation, assumed: Sequence[str] = ()) -> str |
         return _command('headroom', document['query'], *version, *options)
     if explanation.lack:
         return _command('drain', explanation.lack.host, *options)
-    for tree in explanation.nearest[:1]:
+    for tree in document['nearest'][:1]:
         for failure in tree['failures'][:1]:
             for prefix, listed in _LISTED.items():
                 if failure['key'].removeprefix('root_').startswith(prefix):
@@ -146,16 +146,10 @@ def _first(names: Sequence[str]) -> str:
 
 def _nearest(explanation: Explanation) -> Iterator[str]:
     """Yield a line for the trees in which the same conditions fail for the same reasons."""
-    equal: dict[tuple[str, ...], list[str]] = {}
-    for tree in explanation.nearest:
-        facts = tuple(failure['fact'] for failure in tree['failures'])
-        equal.setdefault(facts, []).append(tree['name'])
-    for facts, names in itertools.islice(equal.items(), len(explanation.document['nearest'])):
+    for facts, names in explanation.nearest[: len(explanation.document['nearest'])]:
         listed = '; '.join(_shortened(facts))
         listed = listed or 'each condition is satisfied, but not all together'
         yield console.paragraph(f'{_first(names)}: {listed}', _INDENT)
-    if explanation.near > len(explanation.nearest):
-        yield f'These are {len(explanation.nearest):,} of {explanation.near:,} such hosts.'
 
 
 def _shortened(texts: Sequence[str]) -> list[str]:
@@ -168,13 +162,11 @@ def _shortened(texts: Sequence[str]) -> list[str]:
 def _funnel_table(funnel: Sequence[Json]) -> str:
     """Return the table without the columns in which no provider is lost."""
     rows = [[_label(one), *(f'{one["providers"][check]:,}' for check in CHECKS)] for one in funnel]
-    kept = [
-        number
-        for number in range(len(CHECKS) + 1)
-        if number < 2 or any(row[number] != row[number - 1] for row in rows)
-    ]
-    titles = [('Request', *_TITLES)[number] for number in kept]
-    return console.table(titles, [[row[n] for n in kept] for row in rows], numbers=titles[1:])
+    columns = list(zip(('Request', *_TITLES), *rows, strict=True))
+    kept = columns[:2]
+    kept += [one for before, one in itertools.pairwise(columns[1:]) if one[1:] != before[1:]]
+    titles, *cells = zip(*kept, strict=True)
+    return console.table(titles, cells, numbers=titles[1:])
 
 
 def _label(of_group: Json) -> str:

@@ -3,20 +3,17 @@
 All relaxations of one condition are found. If there is none, all of two conditions are.
 
 Most trees cannot have candidates without some conditions, because other conditions fail there, too.
-So each condition is first checked alone. A set of conditions is represented by a bit mask: bit n
-stands for the condition with the number n.
+So each condition is first checked alone.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-import functools
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 import itertools
-import operator
 from typing import Any, NamedTuple
 
 from placement.admin.console import Advance, Progress
 from placement.admin.explain import conditions
-from placement.admin.explain.conditions import REQUIRED, RESOURCES, Condition, Conditions
+from placement.admin.explain.conditions import REQUIRED, Condition, Conditions
 from placement.candidates import eligibility, model, solver
 from placement.candidates.selection import Budget
 
@@ -30,11 +27,8 @@ MAX_CONDITIONS_FOR_PAIRS = 40
 _FIRST_SHARE = 10_000
 _GROWTH = 4
 
-Mask = int
 # A part of the JSON document.
 Json = dict[str, Any]
-# Returns the providers of an anchor that satisfy a condition.
-Check = Callable[[model.Anchor], Iterable[model.Provider]]
 
 
 class Trees(NamedTuple):
@@ -56,45 +50,9 @@ class Trees(NamedTuple):
         return {'trees': len(self.anchors), 'more': self.more} | cut
 
 
-class Relaxation(NamedTuple):
-    """A set of conditions without which the query has candidates.
-
-    The search of such a set may also have reached the search limit.
-    """
-
-    without: tuple[Condition, ...]
-    trees: Trees
-
-    @property
-    def document(self) -> Json:
-        """The form in the JSON document."""
-        trees = {'cut': True} if self.trees.cut else self.trees.document
-        return {'without': [condition.key for condition in self.without], **trees}
-
-
-class Failures(NamedTuple):
-    """The conditions that fail in an anchor.
-
-    :ivar alone: the conditions that no provider in reach satisfies
-    :ivar slots: for each slot, the sets of conditions of which one must be relaxed so that some
-        provider can serve the slot. An empty set means that a provider can serve it as it is, and
-        no set means that no provider has the inventories
-    :ivar effective: the conditions whose relaxation may change the candidates of the anchor
-    """
-
-    alone: Mask
-    slots: tuple[frozenset[Mask], ...]
-    effective: Mask
-
-    def allow(self, relaxed: Mask) -> bool:
-        """Whether the anchor may have candidates if these conditions are relaxed.
-
-        It has none if a slot has no eligible provider. If a relaxed condition has no effect, the
-        candidates are those of a smaller set of relaxed conditions, which is expected to have none.
-        """
-        if self.alone & ~relaxed or relaxed & ~self.effective:
-            return False
-        return all(any(not mask & ~relaxed for mask in masks) for masks in self.slots)
+# A set of conditions without which the query has candidates, and the trees that have them. The
+# search of such a set may also have reached the search limit.
+Relaxation = tuple[Conditions, Trees]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,41 +60,44 @@ class Search:
     """The search of a cloud without some of the conditions of a query.
 
     :ivar nested: whether a candidate may use several providers of one tree
-    :ivar anchors: the anchors of the cloud, each with the conditions that fail in it
+    :ivar anchors: the anchors of the cloud, each with the keys of the conditions that no provider
+        in reach satisfies
     """
 
     conditions: Conditions
     nested: bool
-    anchors: Sequence[tuple[Failures, model.Anchor]]
+    anchors: Sequence[tuple[frozenset[str], model.Anchor]]
 
     def trees(
         self,
-        relaxed: Collection[Condition],
+        relaxed: Conditions,
         limit: Budget,
         advance: Advance = lambda _count: None,
     ) -> Trees:
         """Return the trees that have candidates if these conditions are relaxed.
 
-        If a proper subset of the conditions yields candidates, some trees may not be counted. If a
-        group would not have any condition, the result is empty.
+        If a group would not have any condition, the result is empty.
 
         :param limit: updated with the search steps
         :param advance: called with the number of trees whose search is complete
         """
-        mask = _mask(condition in relaxed for condition in self.conditions)
-        possible = [anchor for failures, anchor in self.anchors if failures.allow(mask)]
-        parts = [one.relaxed if one in relaxed else one.part for one in self.conditions]
+        keys = {one.key for one in relaxed}
+        possible = [anchor for failing, anchor in self.anchors if failing <= keys]
+        parts = [one.relaxed if one.key in keys else one.part for one in self.conditions]
         query = conditions.query_of(parts, self.nested)
         groups = {condition.suffix for condition in self.conditions} - {None}
-        if not possible or len(query.groups) < len(groups):
+        if len(query.groups) < len(groups):
             return Trees()
-        if limit.is_exceeded:
-            return Trees(more=True, cut=True)
         prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
         with_candidates = _with_candidates(prepared, possible, limit, advance)
         found = list(itertools.islice(with_candidates, MAX_TREES + 1))
-        cut = limit.is_exceeded
+        cut = bool(possible) and limit.is_exceeded
         return Trees(found[:MAX_TREES], more=cut or len(found) > MAX_TREES, cut=cut)
+
+    def count(self, some: Conditions) -> int:
+        """Return the number of anchors in which none of these conditions fails."""
+        keys = {one.key for one in some}
+        return sum(failing.isdisjoint(keys) for failing, _ in self.anchors)
 
     def relaxations(self, max_steps: int, progress: Progress) -> tuple[list[Relaxation], bool]:
         """Return the relaxations of a query that has no candidates.
@@ -145,39 +106,31 @@ class Search:
         :returns: also whether pairs are needed, but not judged, because the query has too many
             conditions
         """
-        sets = [(one,) for one in self.conditions]
-        singles = self._judged('one condition', sets, lambda: Budget(max_steps), progress)
-        # Without these conditions, there may be candidates, because the search was cut.
-        undecided = frozenset(one.without[0] for one in singles if one.trees.cut)
-        if len(undecided) < len(singles):
+        sets = [((one,), Budget(max_steps)) for one in self.conditions]
+        singles = self._judged('one condition', sets, progress)
+        if not all(trees.cut for _, trees in singles):
             return singles, False
         if len(self.conditions) > MAX_CONDITIONS_FOR_PAIRS:
             return singles, True
-        pairs = list(itertools.combinations(self.conditions, 2))
+        # Without one of the others, there may be candidates, because the search was cut.
+        decided = [one for one in self.conditions if all((one,) != cut for cut, _ in singles)]
         limit = Budget(max_steps)
-        found = self._judged('two conditions', pairs, lambda: limit, progress, undecided)
-        return singles + found, False
+        pairs = [(pair, limit) for pair in itertools.combinations(decided, 2)]
+        return singles + self._judged('two conditions', pairs, progress), False
 
     def _judged(
-        self,
-        what: str,
-        sets: Sequence[tuple[Condition, ...]],
-        limit: Callable[[], Budget],
-        progress: Progress,
-        undecided: frozenset[Condition] = frozenset(),
+        self, what: str, sets: Sequence[tuple[Conditions, Budget]], progress: Progress
     ) -> list[Relaxation]:
         """Return the sets without which the query has candidates, or whose search was cut.
 
-        :param limit: returns the search limit of a set
-        :param undecided: the conditions whose sets are not searched
+        :param sets: the sets, each with its search limit
         """
         found = []
         with progress(f'Leaving out {what}', len(sets)) as advance:
-            for without in sets:
-                decided = undecided.isdisjoint(without)
-                trees = self.trees(without, limit()) if decided else Trees(cut=True)
+            for without, limit in sets:
+                trees = self.trees(without, limit)
                 if trees.anchors or trees.cut:
-                    found.append(Relaxation(without, trees))
+                    found.append((without, trees))
                 advance(1)
         return found
 
@@ -209,85 +162,36 @@ def _with_candidates(
 
 
 def search_of(
-    all_conditions: Conditions,
-    query: model.Query[int],
-    anchors: Collection[model.Anchor],
-    progress: Progress,
+    every: Conditions, nested: bool, anchors: Collection[model.Anchor], progress: Progress
 ) -> Search:
-    """Return the search of all anchors of a cloud.
-
-    :param query: the query that has these conditions
-    """
-    checks = list(map(_check_of, all_conditions))
-    slots = [_slot_of(slot, all_conditions) for slot in model.slots_of(query)]
-    always = _mask(condition.is_joint for condition in all_conditions)
+    """Return the search of all anchors of a cloud for a query with these conditions."""
     found = []
-    # PERF: in most clouds, the same conditions fail in many anchors, and share one object.
-    known: dict[Failures, Failures] = {}
     with progress('Checking conditions', len(anchors)) as advance:
         for anchor in anchors:
-            failures = _failures(anchor, checks, slots, always)
-            found.append((known.setdefault(failures, failures), anchor))
+            failing = frozenset(one.key for one in every if _fails(one, anchor))
+            found.append((failing, anchor))
             advance(1)
-    return Search(all_conditions, query.nested, found)
+    return Search(every, nested, found)
 
 
-def check_of(group: model.Group[int]) -> Check:
-    """Return the function that returns the providers of an anchor that satisfy a group.
+def satisfying(group: model.Group[int], anchor: model.Anchor) -> Sequence[model.Provider]:
+    """Return the providers of an anchor that satisfy a group.
 
-    It does not check the required traits of the unsuffixed group, which all of its providers
-    satisfy together.
+    The required traits of the unsuffixed group are not checked: all of its providers satisfy them
+    together.
 
     :param group: if it is the unsuffixed group, it has at most one amount
     """
     if group.suffix or group.amounts:
-        slot = model.Slot(group, group.amounts)
-        return functools.partial(eligibility.eligible_providers, slot)
-    return functools.partial(eligibility.permitted_providers, group)
+        return eligibility.eligible_providers(model.Slot(group, group.amounts), anchor)
+    return eligibility.permitted_providers(group, anchor)
 
 
-def _check_of(condition: Condition) -> Check:
-    if condition.kind in conditions.OF_SEVERAL_PROVIDERS:
-        return lambda anchor: anchor.providers
-    query = condition.part
-    if not query.groups:
-        return lambda anchor: [anchor.root] if eligibility.is_anchor(anchor.root, query) else []
-    (group,) = query.groups
-    # As the only condition of a suffixed group, required traits are checked for each provider.
-    return check_of(replace(group, suffix=REQUIRED) if condition.kind == REQUIRED else group)
-
-
-def _failures(
-    anchor: model.Anchor,
-    checks: Iterable[Check],
-    slots: Iterable[tuple[frozenset[int], Mask]],
-    always: Mask,
-) -> Failures:
-    satisfying = [frozenset(provider.id for provider in check(anchor)) for check in checks]
-    failing = [
-        (provider.inventories.keys(), _mask(provider.id not in ids for ids in satisfying))
-        for provider in anchor.providers
-    ]
-    alone = functools.reduce(operator.and_, (mask for _, mask in failing))
-    of_slots = tuple(
-        frozenset(mask & of_slot for present, mask in failing if classes <= present)
-        for classes, of_slot in slots
-    )
-    effective = functools.reduce(operator.or_, itertools.chain(*of_slots), alone | always)
-    return Failures(alone, of_slots, effective)
-
-
-def _mask(bits: Iterable[bool]) -> Mask:
-    return sum(1 << number for number, bit in enumerate(bits) if bit)
-
-
-def _slot_of(slot: model.Slot, all_conditions: Sequence[Condition]) -> tuple[frozenset[int], Mask]:
-    """Return the classes of a slot, and its conditions."""
-    classes = frozenset(class_id for class_id, _ in slot.amounts)
-    collective = () if slot.suffixed else (REQUIRED,)
-    return classes, _mask(
-        condition.suffix == slot.group.suffix
-        and condition.kind not in collective
-        and (condition.kind != RESOURCES or condition.amount[0] in classes)
-        for condition in all_conditions
-    )
+def _fails(condition: Condition, anchor: model.Anchor) -> bool:
+    """Whether no provider in reach of the root satisfies the condition alone."""
+    if condition.suffix is None:
+        return not eligibility.is_anchor(anchor.root, condition.part)
+    (group,) = condition.part.groups
+    if condition.kind == REQUIRED:
+        return not any(eligibility.satisfies_required(p.traits, group) for p in anchor.providers)
+    return not satisfying(group, anchor)
