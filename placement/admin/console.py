@@ -147,8 +147,6 @@ def printable(text: str) -> str:
 
     A name can contain control sequences of terminals.
     """
-    if text.isprintable():
-        return text
     return ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -216,7 +214,7 @@ class Names:
 
     def in_text(self, text: str) -> str:
         """Return a text with the name before each UUID. Unknown UUIDs stay as they are."""
-        return UUID.sub(self._with_name, text) if self.names else text
+        return UUID.sub(lambda match: f'{self.of(match[0]) or ""} {match[0]}'.lstrip(), text)
 
     def in_values(self, value: Any) -> Any:
         """Return a value of strings, lists, dictionaries, and dataclasses with names in all texts.
@@ -241,10 +239,6 @@ class Names:
             changes = {name: self.in_values(getattr(value, name)) for name in fields}
             return dataclasses.replace(value, **changes)
         return value
-
-    def _with_name(self, match: re.Match[str]) -> str:
-        name = self.of(match[0])
-        return match[0] if name is None else f'{name} {match[0]}'
 
 
 def read_names(paths: Iterable[str]) -> Names:
