@@ -75,11 +75,8 @@ def items(query: str) -> list[tuple[str, str]]:
 
     :raises exception.InvalidQuery: the API cannot decode the query string
     """
-    try:
-        # On the command line, Python represents bytes that are not UTF-8 as surrogates.
-        raw = query.encode('utf-8', 'surrogateescape')
-    except UnicodeEncodeError as error:
-        raise exception.InvalidQuery('it is not valid UTF-8') from error
+    # On the command line, Python represents bytes that are not UTF-8 as surrogates.
+    raw = query.encode('utf-8', 'surrogateescape')
     return grammar.parse_query_string(raw.decode('latin-1'))
 
 
@@ -100,13 +97,11 @@ def version(text: str) -> Version:
     :raises CannotProceedError: no such microversion has GET /allocation_candidates
     """
     first = microversion.ALLOCATION_CANDIDATES
-    try:
+    with contextlib.suppress(exception.MalformedVersion, exception.UnsupportedVersion):
         given = microversion.of_text(text)
-    except (exception.MalformedVersion, exception.UnsupportedVersion):
-        given = microversion.MIN_VERSION
-    if given < first:
-        raise CannotProceedError(
-            f"'{console.printable(text)}' is not a microversion of GET /allocation_candidates: "
-            f'use {first} to {microversion.MAX_VERSION}, or latest.'
-        )
-    return given
+        if given >= first:
+            return given
+    raise CannotProceedError(
+        f"'{console.printable(text)}' is not a microversion of GET /allocation_candidates: use "
+        f'{first} to {microversion.MAX_VERSION}, or latest.'
+    )
