@@ -1,9 +1,8 @@
 """The command `placement-manage`. Each command is in a module of this package."""
 
+from collections.abc import Iterable
 import functools
 import importlib
-import itertools
-import re
 import sys
 from typing import Any
 
@@ -27,12 +26,13 @@ COMMANDS = {
 
 def main() -> int:
     """Execute the command that `sys.argv` names and return its exit status."""
-    command = _command()
+    # The value of an option, and an argument of the command, can have the name of a command.
+    named = [word for word in sys.argv[1:] if word in COMMANDS]
     return program.main(
         'placement-manage',
         'category',
-        program.ERROR if command == 'db' else program.CANNOT,
-        functools.partial(_add_commands, command),
+        program.ERROR if named[:1] == ['db'] else program.CANNOT,
+        functools.partial(_add_commands, named),
         description='Manage the database of Placement, and report what it contains.',
         epilog='Exit status: 0 the command succeeded, and has nothing to report; 1 the command '
         'succeeded, and found what its help describes, or a command of db failed; 2 the command '
@@ -41,21 +41,8 @@ def main() -> int:
     )
 
 
-def _command() -> str | None:
-    """Return the command that `sys.argv` names; an option before it can name a file like it."""
-    return next(
-        (
-            word
-            for before, word in itertools.pairwise(sys.argv)
-            if word in COMMANDS and not re.fullmatch('--(config|log)[a-z-]*', before)
-        ),
-        None,
-    )
-
-
-def _add_commands(command: str | None, commands: Any) -> None:
-    if command is not None:
-        module, _ = COMMANDS[command]
+def _add_commands(named: Iterable[str], commands: Any) -> None:
+    for module in dict.fromkeys(COMMANDS[command][0] for command in named):
         importlib.import_module(f'placement.cmd.{module}').add_commands(commands)
     for name, (_, text) in COMMANDS.items():
         if name not in commands.choices:

@@ -65,7 +65,7 @@ class CommandLineTest(base.BaseTestCase):
             self.assertEqual(text, f'{described.partition(". ")[0]}.')
 
     def test_help_imports_only_its_command(self):
-        for arguments in ([], ['--config-file', 'explain', 'audit', '--only', 'explain']):
+        for arguments in ([], ['--config-file', 'placement.conf', 'audit']):
             code = (
                 f'import sys; sys.argv[1:] = {[*arguments, "--help"]}\n'
                 'from placement.cmd import manage\n'
