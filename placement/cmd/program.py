@@ -93,8 +93,7 @@ def add_database_command(
     The other parameters are those of `add_command`.
     """
     parser = add_command(commands, f'placement-manage {name}', text, epilog)
-    action = functools.partial(_on_database, action, creates_database, patient)
-    parser.set_defaults(action=action)
+    parser.set_defaults(action=functools.partial(_on_database, action, creates_database, patient))
     return parser
 
 
@@ -207,8 +206,7 @@ def _execute(config: cfg.ConfigOpts, command: Any) -> int:
         # The command reports invalid values, and logs as far as it can.
         with contextlib.suppress(cfg.Error):
             _set_up_logging(config)
-    action: Action = command.action
-    return action(config)
+    return int(command.action(config))
 
 
 def _exit(status: int) -> NoReturn:
