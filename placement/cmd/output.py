@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from placement.admin import atomic_file
-from placement.admin.console import Advance, CannotProceedError, silent
+from placement.admin.console import Advance, CannotProceedError
 
 TABLE, JSON = 'table', 'json'
 # The seconds after which a progress bar appears.
@@ -95,8 +95,7 @@ def progress(label: str, total: int | None = None) -> Iterator[Advance]:
     try:
         from tqdm import tqdm
     except ImportError:
-        with silent(label, total) as advance:
-            yield advance
+        yield lambda _count: None
         return
     # None disables the bar if the file is no terminal.
     with tqdm(

@@ -122,8 +122,7 @@ def number(least: int, most: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         # int() accepts forms such as 1_0, and raises ValueError for very long texts.
-        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-        if not (is_number and least <= int(text) <= most):
+        if not (re.fullmatch('[0-9]{1,18}', text) and least <= int(text) <= most):
             raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} to {most}")
         return int(text)
 
