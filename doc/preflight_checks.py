@@ -43,13 +43,11 @@ class PreflightChecks(SphinxDirective):
 
 def lines(modules: Collection[str]) -> Iterator[str]:
     """Yield the source of the list."""
-    for name, parts in report.CHECKS.items():
-        if parts[0].run.__module__ not in modules:
+    for name, check in report.CHECKS.items():
+        if check.run.__module__ not in modules:
             continue
         yield name
-        for part in parts:
-            engines = () if part.engines == ALL else part.engines
-            text = inspect.getdoc(part.run) or ''
-            systems = ', '.join(TITLES[engine] for engine in engines)
-            text = f'{systems}: {text}' if systems else text
-            yield from (f'    {line}' for line in (*text.splitlines(), ''))
+        systems = ', '.join(TITLES[engine] for engine in check.engines if check.engines != ALL)
+        text = inspect.getdoc(check.run) or ''
+        text = f'{systems}: {text}' if systems else text
+        yield from (f'    {line}' for line in (*text.splitlines(), ''))

@@ -74,7 +74,7 @@ def _upgrade_check(config: cfg.ConfigOpts) -> int:
 
 
 def _preflight(config: cfg.ConfigOpts) -> int:
-    if not configuration.is_on_command_line(config, 'debug'):
+    if not configuration.is_on_command_line(config):
         # The report contains everything that libraries log about the same problems.
         logging.disable(logging.CRITICAL)
     # The messages of failures name the database.

@@ -11,10 +11,6 @@ import os
 import re
 from typing import Any
 
-from keystoneauth1 import exceptions as auth_exceptions
-from keystoneauth1 import loading
-from keystonemiddleware import opts as middleware_opts
-import oslo_cache
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 from oslo_policy import policy as oslo_policy
@@ -22,7 +18,7 @@ from oslo_upgradecheck import common_checks, upgradecheck
 
 from placement import messages, policies, policy, telemetry
 from placement.admin.preflight.model import Skipped, Steps, check, failure, ok, warning
-from placement.conf import authtoken, base, database_url, sources
+from placement.conf import base, database_url, sources
 
 # The name of the source of environment variables.
 _ENVIRONMENT = 'environment'
@@ -46,48 +42,27 @@ _HTTPS = re.compile(r'\bhttps:')
 _NEVER = '!'
 _RULE_REMEDY = 'Correct the rule, or remove it to use the default.'
 
-# The group and the name of an option.
-_Name = tuple[str, str]
+# The names that have an effect, by group. The value is the option with its current name.
+_Known = dict[str, dict[str, tuple[str, cfg.Opt]]]
 
 
 # The options ---------------------------------------------------------------------
 
 
-def register_libraries(config: cfg.ConfigOpts) -> None:
-    """Register the options that libraries register when the application is built.
-
-    :param config: the parsed configuration
-    """
-    for group, opts in middleware_opts.list_auth_token_opts():
-        config.register_opts(opts, group=group)
-    oslo_cache.configure(config)
-    # Checks of their own report an unknown plugin, a missing one, and an invalid value.
-    with contextlib.suppress(auth_exceptions.NoMatchingPlugin, cfg.Error):
-        loading.register_auth_conf_options(config, authtoken.GROUP)
-        group = plugin_group(config)
-        if plugin := config[group].auth_type:
-            config.register_opts(loading.get_auth_plugin_conf_options(plugin), group=group)
+def is_on_command_line(config: cfg.ConfigOpts) -> bool:
+    """Return whether the command line sets `debug`, which then applies to this command only."""
+    return config.get_location('debug').location == cfg.Locations.command_line
 
 
-def plugin_group(config: cfg.ConfigOpts) -> str:
-    """Return the group of the options of the auth plugin."""
-    return str(config[authtoken.GROUP].auth_section or authtoken.GROUP)
-
-
-def is_on_command_line(config: cfg.ConfigOpts, name: str) -> bool:
-    """Return whether only the command line sets an option of `[DEFAULT]`."""
-    location = config.get_location(name)
-    return location is not None and location.location == cfg.Locations.command_line
-
-
-def _known(config: cfg.ConfigOpts, source: str) -> dict[str, dict[str, _Name]]:
-    """Return the names that have an effect in a source, by group, with the current name of each."""
-    names: dict[str, dict[str, _Name]] = {}
+def _known(config: cfg.ConfigOpts, source: str) -> _Known:
+    """Return the names that have an effect in a source."""
+    names: _Known = {}
     for (group, name), option in sources.registered(config).items():
-        names.setdefault(group, {})[name] = group, name
+        current = f'[{group}] {name}', option
+        names.setdefault(group, {})[name] = current
         # In the environment, deprecated names have no effect.
         for old in option.deprecated_opts if source != _ENVIRONMENT else ():
-            names.setdefault(old.group or group, {}).setdefault(old.name or name, (group, name))
+            names.setdefault(old.group or group, {}).setdefault(old.name or name, current)
     return names
 
 
@@ -117,9 +92,8 @@ def masked(text: str, config: cfg.ConfigOpts) -> str:
         if option.secret:
             with contextlib.suppress(ValueError, cfg.Error):
                 secret = str(sources.value(config, group, name) or '')
-                secrets.update(database_url.secrets(secret))
-                if group != 'placement_database' or database_url.parse(secret) is None:
-                    secrets.add(secret)
+                is_url = group == 'placement_database'
+                secrets.update(database_url.secrets(secret) if is_url else [secret])
     return messages.masked(text, secrets - {''})
 
 
@@ -159,10 +133,9 @@ def check_names(config: cfg.ConfigOpts) -> Steps:
                     f'Unknown group in {source}: [{group}]. It has no effect.',
                     _did_you_mean(close) or 'Remove the group.',
                 )
-    return 'Every option and every group exists.'
 
 
-def _similar(group: str, name: str, known: Mapping[str, Collection[str]]) -> list[str]:
+def _similar(group: str, name: str, known: _Known) -> list[str]:
     """Return the options that an unknown one may mean.
 
     Its current name is more likely than a similar name, and its group than another one.
@@ -183,31 +156,20 @@ def _did_you_mean(candidates: Collection[str]) -> str:
     return f'Did you mean {" or ".join(candidates)}?' if candidates else ''
 
 
-def _text(name: _Name) -> str:
-    group, option = name
-    return f'[{group}] {option}'
-
-
 @check('Deprecated Options')
 def check_deprecated(config: cfg.ConfigOpts) -> Steps:
     """*Warning* for each deprecated name in the files. The remedy contains the current name.
 
     In environment variables, deprecated names have no effect.
     """
-    registered = sources.registered(config)
     for source, group, names in _set_names(config):
         known = _known(config, source).get(group, {})
         for name in filter(known.__contains__, names):
-            current, option = known[name], registered[known[name]]
-            if current != (group, name):
-                yield warning(
-                    f'In {source}: [{group}] {name} is deprecated.', f'Use {_text(current)}.'
-                )
-            if option.deprecated_for_removal:
-                reason = ' '.join((option.deprecated_reason or '').split())
-                detail = f'In {source}: {_text(current)} is deprecated. {reason}'
-                yield warning(detail.strip(), 'Remove the option.')
-    return 'No option is deprecated.'
+            current, option = known[name]
+            if current != f'[{group}] {name}':
+                yield warning(f'In {source}: [{group}] {name} is deprecated.', f'Use {current}.')
+            elif option.deprecated_for_removal:
+                yield warning(f'In {source}: {current} is deprecated.', 'Remove the option.')
 
 
 @check(VALUES)
@@ -217,15 +179,15 @@ def check_values(config: cfg.ConfigOpts) -> Steps:
     The check includes the options of libraries and of the auth plugin.
     """
     registered = sources.registered(config)
-    for name, option in registered.items():
+    for (group, name), option in registered.items():
         try:
-            sources.value(config, *name)
+            sources.value(config, group, name)
         except (ValueError, cfg.Error) as error:
             # The message of oslo.config contains the representation of an internal object.
             cause = error if isinstance(error, sources.UnresolvedReference) else error.__context__
             reason = '.' if option.secret else f': {" ".join(str(cause or error).split())}'
             yield failure(
-                f'The value of {_text(name)} is invalid{reason}',
+                f'The value of [{group}] {name} is invalid{reason}',
                 'Correct the value; see the configuration reference.',
             )
     return f'The values of all {len(registered)} options are valid.'
@@ -235,23 +197,14 @@ def check_values(config: cfg.ConfigOpts) -> Steps:
 def check_authentication(config: cfg.ConfigOpts) -> Steps:
     """*Warning* if ``[api] auth_strategy`` is ``noauth2``, which is for tests only."""
     if config.api.auth_strategy == 'noauth2':
-        yield warning(
-            'Every client that can connect chooses its roles (noauth2, for tests only).',
-            'Set [api] auth_strategy to keystone.',
-        )
-    return 'Clients need a token of Keystone.'
+        yield warning('Every client chooses its roles.', 'Set [api] auth_strategy to keystone.')
 
 
 @check('Debug Logging')
 def check_debug(config: cfg.ConfigOpts) -> Steps:
     """*Warning* if the configuration sets ``debug`` to true."""
-    # On the command line, the option applies to this command only.
-    if config.debug and not is_on_command_line(config, 'debug'):
-        yield warning(
-            'The service logs at the level DEBUG, which is slow and makes large files.',
-            'Set [DEFAULT] debug to false.',
-        )
-    return 'The log level is not DEBUG.'
+    if config.debug and not is_on_command_line(config):
+        yield warning('The service logs at the level DEBUG.', 'Set [DEFAULT] debug to false.')
 
 
 @check('Health Checks')
@@ -264,9 +217,8 @@ def check_health(config: cfg.ConfigOpts) -> Steps:
     installed = metadata.entry_points(group=healthcheck.Healthcheck.NAMESPACE).names
     if missing := sorted({*backends} - installed):
         yield failure(
-            f'[healthcheck] backends contains unknown names: {", ".join(missing)}. Every health '
-            'check fails.',
-            'Correct the names.',
+            f'Every health check fails because of unknown names: {", ".join(missing)}.',
+            'Correct [healthcheck] backends.',
         )
     elif not {*backends}.issuperset(base.HEALTH_BACKENDS):
         yield warning(
@@ -282,16 +234,12 @@ def check_metrics(config: cfg.ConfigOpts) -> Steps:
 
     *Warning* if the directory ``PROMETHEUS_MULTIPROC_DIR`` does not exist or is not writable.
     """
-    if 'metrics' not in config or not config.metrics.enabled:
+    if not config.metrics.enabled:
         raise Skipped('The metrics are not enabled.')
     directory = os.environ.get(telemetry.DIRECTORY)
     if util.find_spec('prometheus_client') is None:
-        yield failure(
-            '[metrics] enabled is true, but prometheus_client is not installed. The service does '
-            'not start.',
-            "Run `pip install 'openstack-placement[metrics]'`.",
-        )
-    elif directory and not os.access(f'{directory}/', os.W_OK):
+        raise ModuleNotFoundError(name='prometheus_client')
+    if directory and not os.access(f'{directory}/', os.W_OK):
         yield warning(
             f'The directory {directory} ({telemetry.DIRECTORY}) does not exist or is not writable.',
             'Create the directory for the user of the service.',
@@ -327,10 +275,9 @@ def _missing_paths(config: cfg.ConfigOpts) -> Steps:
     """Yield a warning for each path that the operator has set and that does not exist."""
     for name in ('policy_file', 'policy_dirs'):
         value, where = config.oslo_policy[name], config.get_location(name, 'oslo_policy')
-        if where is None or not where.location.is_user_controlled:
-            continue
+        is_set = where is not None and where.location.is_user_controlled
         for path in [value] if isinstance(value, str) else value:
-            if not config.find_file(path):
+            if is_set and not config.find_file(path):
                 yield warning(
                     f'The path {path} does not exist. The service starts without its rules.',
                     f'Create it, or remove the option [oslo_policy] {name}.',
@@ -352,13 +299,12 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
     defaults = {default.name: default.check_str for default in policies.list_rules()}
     same = sum(rules.get(name) == text for name, text in defaults.items())
     yield from _problems(config, rules, defaults)
-    if not config.oslo_policy.remote_ssl_verify_server_crt:
-        for name, text in rules.items():
-            if _HTTPS.search(str(text)):
-                yield warning(
-                    f'The certificate of the policy server in the rule {name} is not verified.',
-                    'Set [oslo_policy] remote_ssl_verify_server_crt to true.',
-                )
+    for name, text in rules.items():
+        if _HTTPS.search(str(text)) and not config.oslo_policy.remote_ssl_verify_server_crt:
+            yield warning(
+                f'The certificate of the policy server in the rule {name} is not verified.',
+                'Set [oslo_policy] remote_ssl_verify_server_crt to true.',
+            )
     note = f' {same} equal their defaults and can be removed.' if same else ''
     return f'Changed rules: {len(rules) - same}.{note}'
 
@@ -366,30 +312,26 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
 def _problems(
     config: cfg.ConfigOpts, rules: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> Steps:
-    """Yield the unused rules, the invalid ones, wrong references or, without one, a cycle."""
+    """Yield the unused rules, the invalid ones, those with a wrong reference, and a cycle."""
     texts = {**defaults, **rules}
-    parsed = oslo_policy.Rules.from_dict(texts)
-    references = {name: _REFERENCE.findall(str(text)) for name, text in texts.items()}
-    used = {one for listed in references.values() for one in listed}
+    enforcer = oslo_policy.Enforcer(config, use_conf=False)
+    enforcer.set_rules(oslo_policy.Rules.from_dict(texts))
+    used = set(_REFERENCE.findall(' '.join(map(str, texts.values()))))
     for name in rules:
-        if name not in defaults and name not in used:
+        if name not in used | defaults.keys():
             remedy = _did_you_mean(_closest(name, defaults)) or 'Remove the rule.'
             yield warning(f'Unknown rule: {name}. It has no effect.', remedy)
     for name, text in rules.items():
+        missing = [one for one in _REFERENCE.findall(str(text)) if one not in texts]
         # oslo.policy replaces an invalid expression by `!`.
-        if text is None or (text != _NEVER and str(parsed[name]) == _NEVER):
-            del references[name]
-            yield failure(
-                f'The expression of the rule {name} is invalid, so nobody has access.', _RULE_REMEDY
-            )
-    missing = [(name, one) for name in references for one in references[name] if one not in texts]
-    for name, one in missing:
-        yield failure(
-            f'The rule {name} refers to the rule {one}, which does not exist.', _RULE_REMEDY
-        )
-    enforcer = oslo_policy.Enforcer(config, use_conf=False)
-    enforcer.set_rules(parsed)
-    if not missing and not enforcer.check_rules():
+        if text is None or (text != _NEVER and str(enforcer.rules[name]) == _NEVER):
+            problem = f'The expression of the rule {name} is invalid, so nobody has access.'
+            yield failure(problem, _RULE_REMEDY)
+        elif missing:
+            problem = f'The rule {name} refers to the rule {missing[0]}, which does not exist.'
+            yield failure(problem, _RULE_REMEDY)
+    enforcer.skip_undefined_check = True
+    if not enforcer.check_rules():
         yield failure('A rule refers, directly or through other rules, to itself.', _RULE_REMEDY)
 
 
@@ -400,4 +342,3 @@ def check_policy_format(config: cfg.ConfigOpts) -> Steps:
     if result.code:
         remedy = 'Run `oslopolicy-convert-json-to-yaml --namespace placement`.'
         yield failure(str(result.details), remedy)
-    return 'The upgrade check succeeds.'

@@ -20,14 +20,11 @@ from placement.conf import database_url as urls
 from placement.db import connections, failures, pools
 
 # The dialects of SQLAlchemy to which a check applies.
-MYSQL, POSTGRESQL, SQLITE = ('mysql',), ('postgresql',), ('sqlite',)
-SERVERS = MYSQL + POSTGRESQL
-ALL = SERVERS + SQLITE
+MYSQL, SERVERS, ALL = ('mysql',), ('mysql', 'postgresql'), ('mysql', 'postgresql', 'sqlite')
 TITLES = {'mysql': 'MySQL or MariaDB', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
 
 # In seconds: the limits of a connection attempt, and of each response.
 _LIMITS = connections.Timeouts(connect=5, read=10)
-_WAL_SUFFIX = '-wal'
 
 _LOCAL_NAMES = frozenset({'localhost', 'localhost.localdomain', 'localhost6', 'ip6-localhost'})
 _VERIFYING = frozenset({'verify_ca', 'verify_identity', 'verify-ca', 'verify-full'})
@@ -46,10 +43,13 @@ _CIPHER = sa.text('SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
 def database_url(config: cfg.ConfigOpts, option: str = 'connection') -> sa.URL:
     """Return the URL of the database, with the connection parameters.
 
-    :param option: an option of `[placement_database]`, whose value is valid
+    :param option: an option of `[placement_database]`
+    :raises ValueError: its value is not valid, or names no database
     """
     settings = config.placement_database
-    return sa.make_url(urls.with_parameters(settings[option], settings.connection_parameters))
+    url = urls.with_parameters(settings[option], settings.connection_parameters)
+    urls.validate(url, option)
+    return sa.make_url(url)
 
 
 def _without_writes(url: sa.URL) -> sa.URL:
@@ -60,32 +60,25 @@ def _without_writes(url: sa.URL) -> sa.URL:
     path = file.absolute()
     # If the database is in WAL mode, a read-only connection creates the files of the WAL. Without a
     # WAL, no process writes to the database, so that SQLite can treat it as immutable.
-    wal = path.with_name(path.name + _WAL_SUFFIX)
+    wal = path.with_name(f'{path.name}-wal')
     query = {'mode': 'ro', 'uri': 'true'} | ({} if wal.exists() else {'immutable': '1'})
     return url.set(database=path.as_uri().replace('file://', 'file:', 1), query=query)
 
 
 @contextlib.contextmanager
-def connected(
-    config: cfg.ConfigOpts, option: str = 'connection', as_service: bool = False
-) -> Iterator[sa.Connection]:
+def connected(config: cfg.ConfigOpts, as_service: bool = False) -> Iterator[sa.Connection]:
     """Yield a connection to the database.
 
-    :param option: the option of `[placement_database]` with the URL
     :param as_service: apply the session settings of the service, which can change an SQLite file
     :raises oslo_db.exception.DBError: the database is not reachable
     :raises exception.UnsuitableDatabase: the driver lacks a library for the login
     :raises Skipped: the block needs a table or a column that does not exist
     """
     settings = config.placement_database
-    engine = engines.create_engine(
-        _without_writes(database_url(config, option)),
-        mysql_sql_mode=settings.mysql_sql_mode if as_service else None,
-        mysql_wsrep_sync_wait=settings.mysql_wsrep_sync_wait if as_service else None,
-        # With 0, oslo.db does not connect until the first use.
-        max_retries=0,
-        thread_checkin=False,
-    )
+    names = ('mysql_sql_mode', 'mysql_wsrep_sync_wait')
+    options = {name: settings[name] if as_service else None for name in names}
+    # With 0 retries, oslo.db does not connect until the first use.
+    engine = engines.create_engine(_without_writes(database_url(config)), max_retries=0, **options)
     connections.limit_waits(engine, _LIMITS)
     if as_service:
         connections.prepare(engine, settings.mysql_wsrep_sync_wait)
@@ -94,9 +87,7 @@ def connected(
             yield conn
     except Exception as error:
         if failures.is_old_schema(error):
-            raise Skipped(
-                'The database lacks a table or a column; see "Schema Revision".'
-            ) from error
+            raise Skipped('A table or a column is missing; see "Schema Revision".') from error
         raise
     finally:
         engine.dispose()
@@ -157,12 +148,8 @@ def check_driver(config: cfg.ConfigOpts) -> Steps:
 
     The remedy names the extra that installs the driver.
     """
-    settings = config.placement_database
     for option in ('connection', 'slave_connection'):
-        if settings[option]:
-            urls.validate(
-                urls.with_parameters(settings[option], settings.connection_parameters), option
-            )
+        if config.placement_database[option]:
             url = database_url(config, option)
             url.get_dialect().import_dbapi()
             yield ok(f'The driver of {url.drivername} is installed.')
@@ -177,37 +164,22 @@ def check_connection(config: cfg.ConfigOpts) -> Steps:
     the certificate of the server; see :doc:`../admin/databases`. Loopback addresses and Unix
     sockets are not another host.
     """
-    yield _connection(config, 'connection')
-
-
-@check('Replica Connection', needs='Database Driver')
-def check_replica(config: cfg.ConfigOpts) -> Steps:
-    """*Failure* if ``[placement_database] slave_connection`` does not accept a connection.
-
-    *Warning* as for ``Database Connection``.
-    """
-    if not config.placement_database.slave_connection:
-        raise Skipped('[placement_database] slave_connection is not set.')
-    yield _connection(config, 'slave_connection')
-
-
-def _connection(config: cfg.ConfigOpts, option: str) -> Verdict:
-    url = database_url(config, option)
-    require_file(config.placement_database[option])
-    with connected(config, option) as conn:
+    url = database_url(config)
+    require_file(config.placement_database.connection)
+    with connected(config) as conn:
         connection = f'Connected to {url.set(query={}).render_as_string()}: {_product(conn)}'
         if conn.dialect.name == 'sqlite':
-            return ok(f'{connection}.')
-        return judge_encryption(url, connection, _cipher(conn), _verifies(url, conn))
+            yield ok(f'{connection}.')
+        else:
+            yield judge_encryption(url, connection, _cipher(conn), _verifies(url, conn))
 
 
 def _product(conn: sa.Connection) -> str:
     """Return the product and the version of a server."""
     # MySQL adds the revision of the package: '9.7.4-2'.
     version = '.'.join(str(part) for part in (conn.dialect.server_version_info or ())[:3])
-    name = TITLES[conn.dialect.name]
-    if conn.dialect.name == 'mysql':
-        name = 'MariaDB' if getattr(conn.dialect, 'is_mariadb', False) else 'MySQL'
+    is_mariadb = getattr(conn.dialect, 'is_mariadb', False)
+    name = 'MariaDB' if is_mariadb else TITLES[conn.dialect.name].partition(' ')[0]
     return f'{name} {version}'
 
 
@@ -223,10 +195,9 @@ def judge_encryption(url: sa.URL, connection: str, cipher: str, is_verified: boo
         return ok(detail)
     parameters = _TLS_PARAMETERS.get(url.get_driver_name(), 'the TLS parameters of the driver')
     return warning(
-        f'{detail} The certificate of the server is not verified, so that others on the network '
-        'can read and change the data.',
-        f'Configure TLS on the server, and add {parameters} to the URL in [placement_database]; '
-        'see "Databases" in the administrator guide.',
+        f'{detail} The server is not verified, so that others can read and change the data.',
+        f'Configure TLS on the server, and add {parameters} to the URL; see "Databases" in the '
+        'administrator guide.',
     )
 
 

@@ -1,6 +1,7 @@
 """Checks of Keystone and of memcached, in which the service stores validated tokens."""
 
 from concurrent import futures
+import contextlib
 import os
 import secrets
 import ssl
@@ -10,6 +11,9 @@ from urllib import parse
 from keystoneauth1 import exceptions as auth_exceptions
 from keystoneauth1 import loading
 from keystoneauth1 import session as auth_session
+from keystoneauth1.loading.session import Session
+from keystonemiddleware import opts as middleware_opts
+import oslo_cache
 from oslo_config import cfg
 from pymemcache.client.base import Client
 
@@ -26,9 +30,24 @@ _CACHE_TIMEOUT = 3
 # In seconds. memcached then removes the written value.
 _EXPIRATION = 10
 
+_READABLE = 'Anyone who can read the network traffic can read and use tokens.'
 _OPTIONS, _CREDENTIALS = 'Keystone Options', 'Service Credentials'
 # By default, Keystone permits users with one of these roles to validate the tokens of others.
 _VALIDATING_ROLES = frozenset({'service', 'admin'})
+
+
+def register_libraries(config: cfg.ConfigOpts) -> None:
+    """Register the options that libraries register when the application is built.
+
+    :param config: the parsed configuration
+    """
+    for group, opts in middleware_opts.list_auth_token_opts():
+        config.register_opts(opts, group=group)
+    oslo_cache.configure(config)
+    # Checks of their own report an unknown plugin, a missing option, and an invalid value.
+    with contextlib.suppress(Exception):
+        loading.register_auth_conf_options(config, GROUP)
+        loading.load_auth_from_conf_options(config, GROUP)
 
 
 @check(_OPTIONS)
@@ -41,7 +60,7 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
     """
     if config.api.auth_strategy == 'noauth2':
         raise Skipped('The service does not use Keystone (noauth2).')
-    group, plugin = config[GROUP], config[configuration.plugin_group(config)].auth_type
+    group = config[GROUP]
     for name in ('cafile', 'certfile', 'keyfile'):
         if group[name] and not os.access(group[name], os.R_OK):
             yield failure(
@@ -50,8 +69,7 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
             )
     if not group.www_authenticate_uri:
         yield warning(
-            'www_authenticate_uri is not set. A 401 response does not name the Keystone that '
-            'clients can use.',
+            'www_authenticate_uri is not set. No 401 response names the Keystone for clients.',
             f'Set [{GROUP}] www_authenticate_uri to the public URL of Keystone.',
         )
     if not group.service_token_roles_required:
@@ -66,8 +84,14 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
         )
     # Without valid options, the service does not start, or it rejects every token.
     authtoken.validate(config)
+    plugin = _plugin_options(config).auth_type
     loading.get_plugin_loader(plugin)
     return f'The auth plugin is {plugin}.'
+
+
+def _plugin_options(config: cfg.ConfigOpts) -> Any:
+    """Return the group of the options of the auth plugin."""
+    return config[config[GROUP].auth_section or GROUP]
 
 
 # Requests ---------------------------------------------------------------------
@@ -80,9 +104,9 @@ def check_endpoints(config: cfg.ConfigOpts) -> Steps:
     *Warning* if the response is not that of Keystone, or if one of these is an ``http://`` URL of
     another host.
     """
-    group, plugin = config[GROUP], config[configuration.plugin_group(config)]
+    plugin = _plugin_options(config)
     urls = {
-        f'[{GROUP}] www_authenticate_uri': group.www_authenticate_uri,
+        f'[{GROUP}] www_authenticate_uri': config[GROUP].www_authenticate_uri,
         'auth_url': plugin.auth_url if 'auth_url' in plugin else None,
     }
     if not any(urls.values()):
@@ -98,21 +122,16 @@ def _endpoint(config: cfg.ConfigOpts, name: str, url: str) -> Verdict:
     :param name: the option with the URL
     """
     status, reason = _response(config, url)
-    if status is None:
-        return failure(
-            f'{name}: no response from {url}: {reason}',
-            'Check the URL, the network, and the certificates (cafile).',
-        )
     # Keystone describes its versions in 200 OK, or in 300 Multiple Choices.
     if status not in (200, 300):
-        return warning(
-            f'{name}: {url} responds with the status code {status}.',
-            'Check that the URL is that of Keystone, for example https://HOST:5000/v3.',
+        judge = warning if status else failure
+        return judge(
+            f'{name}: {url} does not respond correctly: {reason}',
+            'Check the URL, for example https://HOST:5000/v3, the network, and cafile.',
         )
     if is_plain_url(url):
         return warning(
-            f'{name}: {url} responds, without TLS. Anyone who can read the network traffic can '
-            'read passwords and tokens.',
+            f'{name}: {url} responds, without TLS. {_READABLE}',
             'Configure TLS for Keystone, and use its https URL.',
         )
     return ok(f'{name}: {url} responds.')
@@ -154,8 +173,7 @@ def check_credentials(config: cfg.ConfigOpts) -> Steps:
     who = f'User {access.username}, project {access.project_name or "none"}, roles: {listed}.'
     if not _VALIDATING_ROLES & set(roles):
         yield warning(
-            f'{who} By default, Keystone does not permit these roles to validate tokens of '
-            'clients.',
+            f'{who} By default, Keystone does not let them validate tokens of clients.',
             'Run `openstack role add --user USER --project PROJECT service`.',
         )
     return who
@@ -169,24 +187,29 @@ def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
     ``interface``; without it, every request with a token fails with 503 Service Unavailable.
     *Warning* as for ``Keystone Endpoints``.
     """
-    group, catalog = config[GROUP], _access(config).service_catalog
-    try:
-        url = catalog.url_for(
-            service_type='identity', interface=group.interface, region_name=group.region_name
-        )
-    except auth_exceptions.CatalogException:
-        yield failure(
-            f'The catalog contains no {group.interface} endpoint of the type identity'
-            f'{_where(config)}. Every request with a token fails with 503 Service Unavailable.',
-            f'Correct [{GROUP}] region_name or interface.',
-        )
-    else:
+    interface = config[GROUP].interface
+    for _, url in _catalog(config, 'identity', interface)[:1]:
         yield _endpoint(config, 'identity', url)
+        return
+    yield failure(
+        f'{_absent(config, "identity", interface)} No request with a token succeeds.',
+        f'Correct [{GROUP}] region_name or interface.',
+    )
 
 
-def _where(config: cfg.ConfigOpts) -> str:
-    region = config[GROUP].region_name
-    return f' in the region {region}' if region else ''
+def _absent(config: cfg.ConfigOpts, service_type: str, interface: str) -> str:
+    where = f' in the region {region}' if (region := config[GROUP].region_name) else ''
+    return f'The catalog contains no {interface} endpoint of the type {service_type}{where}.'
+
+
+def _catalog(
+    config: cfg.ConfigOpts, service_type: str, interface: str | None = None
+) -> list[tuple[str, str]]:
+    """Return the interface and the URL of each endpoint in the configured region."""
+    found = _access(config).service_catalog.get_endpoint_data_list(
+        service_type, interface=interface, region_name=config[GROUP].region_name
+    )
+    return [(str(one.interface), str(one.url)) for one in found]
 
 
 @check('Service Catalog', needs=_CREDENTIALS)
@@ -198,24 +221,19 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
     for each endpoint that does not respond with 200 OK within 5 seconds. Before a rollout, no
     endpoint responds.
     """
-    region, catalog = config[GROUP].region_name, _access(config).service_catalog
-    found = catalog.get_endpoint_data_list('placement', interface=None, region_name=region)
-    endpoints = sorted((str(one.interface), str(one.url)) for one in found)
+    region, endpoints = config[GROUP].region_name, sorted(_catalog(config, 'placement'))
     # One after the other, the requests could exceed the time limit of the check.
     with futures.ThreadPoolExecutor() as pool:
         responses = pool.map(lambda one: _response(config, one[1], _ENDPOINT_TIMEOUT), endpoints)
     for (interface, url), (status, reason) in zip(endpoints, responses, strict=True):
         if status != 200:
-            error = f'the status code {status}.' if status else f'no response: {reason}'
             yield warning(
-                f'The endpoint {interface} {url} does not respond correctly: {error}',
-                'If the service runs, check the URL in the catalog, the web server, and the '
-                f'certificate ([{GROUP}] cafile).',
+                f'The endpoint {interface} {url} does not respond correctly: {reason}',
+                'If the service runs, check the URL, the web server, and its certificate (cafile).',
             )
     if 'internal' not in dict(endpoints):
         yield warning(
-            f'The catalog contains no internal endpoint of the type placement{_where(config)}. '
-            'Other services use the internal endpoint first.',
+            _absent(config, 'placement', 'internal'),
             f'Run `openstack endpoint create --region {region or "REGION"} placement internal URL`,'
             f' or correct [{GROUP}] region_name.',
         )
@@ -224,22 +242,19 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
 
 
 def _response(config: cfg.ConfigOpts, url: str, timeout: int = _TIMEOUT) -> tuple[int | None, str]:
-    """Return the status code of the response of an endpoint, or None and why there is none."""
-    session = _session(config, timeout)
+    """Request a URL. Return the status code, None without a response, and its description."""
     try:
-        return session.get(url, authenticated=False, raise_exc=False).status_code, ''
+        response = _session(config, timeout).get(url, authenticated=False, raise_exc=False)
     except auth_exceptions.ClientException as error:
-        return None, _reason(error, config)
+        return None, f'no response: {_reason(error, config)}'
+    return response.status_code, f'the status code {response.status_code}.'
 
 
 def _session(config: cfg.ConfigOpts, timeout: int = _TIMEOUT) -> auth_session.Session:
     """Return a session with the TLS options of keystonemiddleware and a short timeout."""
     group = config[GROUP]
-    return auth_session.Session(
-        verify=not group.insecure and (group.cafile or True),
-        cert=group.certfile and (group.certfile, group.keyfile),
-        timeout=timeout,
-    )
+    files = {'cacert': group.cafile, 'cert': group.certfile, 'key': group.keyfile}
+    return Session().load_from_options(insecure=group.insecure, **files, timeout=timeout)
 
 
 def _access(config: cfg.ConfigOpts) -> Any:
@@ -248,12 +263,10 @@ def _access(config: cfg.ConfigOpts) -> Any:
     :raises keystoneauth1.exceptions.ClientException: Keystone does not issue a token
     :raises Skipped: the auth plugin does not describe the user of its token
     """
-    session = _session(config)
     plugin: Any = loading.load_auth_from_conf_options(config, GROUP)
-    if hasattr(plugin, 'get_access'):
-        return plugin.get_access(session)
-    plugin.get_token(session)
-    raise Skipped('The service has a token; this auth plugin does not describe its user.')
+    if not hasattr(plugin, 'get_access'):
+        raise Skipped('The auth plugin does not describe its user.')
+    return plugin.get_access(_session(config))
 
 
 # memcached --------------------------------------------------------------------
@@ -273,18 +286,15 @@ def check_token_cache(config: cfg.ConfigOpts) -> Steps:
     addresses = authtoken.memcached_servers(config)
     if obstacle := authtoken.obstacle(config) if addresses else None:
         yield warning(
-            'The service starts without memcached, and each process remembers tokens by itself, '
-            f'because {obstacle.reason}.',
-            obstacle.remedy,
+            f'Each process remembers tokens by itself, because {obstacle.reason}.', obstacle.remedy
         )
         return ''
     if addresses and authtoken.strategy(config) == 'none':
         yield failure(
             'memcached_servers is set, and memcache_security_strategy is not. Whoever can write to '
             'memcached can make any token valid, with any role.',
-            f'Remove [{GROUP}] memcached_servers; each process then remembers tokens by '
-            'itself. Or set memcache_security_strategy to ENCRYPT, and memcache_secret_key to the '
-            'output of `openssl rand -hex 32`.',
+            f'Remove [{GROUP}] memcached_servers, or set memcache_security_strategy to ENCRYPT '
+            'and memcache_secret_key to the output of `openssl rand -hex 32`.',
         )
     tls = token_cache.tls_context(config) if addresses else None
     for server, address in addresses.items():
@@ -305,10 +315,8 @@ def _server(server: str, address: authtoken.Address, tls: ssl.SSLContext | None)
     if tls or isinstance(address, str) or database.is_local(address[0]):
         return ok(f'The server {server} stores values.')
     return warning(
-        f'The server {server} stores values, without TLS. Anyone who can read the network traffic '
-        'can read the tokens and use them, unless memcache_security_strategy is ENCRYPT.',
-        f'Run memcached on this host, set [{GROUP}] memcache_tls_enabled to true, or remove '
-        'memcached_servers.',
+        f'The server {server} stores values, without TLS. {_READABLE}',
+        f'Run memcached on this host, or set [{GROUP}] memcache_tls_enabled to true.',
     )
 
 
@@ -318,12 +326,11 @@ def _server_error(address: authtoken.Address, tls: ssl.SSLContext | None) -> str
     client = Client(
         address, connect_timeout=_CACHE_TIMEOUT, timeout=_CACHE_TIMEOUT, tls_context=tls
     )
-    try:
-        if client.set(key, value, _EXPIRATION, noreply=False) and client.get(key) == value:
-            return ''
-    # A client raises other exceptions, too, if the response is not one of memcached.
-    except Exception as error:
-        return f'{type(error).__name__}: {error}'
-    finally:
-        client.close()
+    with contextlib.closing(client):
+        try:
+            if client.set(key, value, _EXPIRATION, noreply=False) and client.get(key) == value:
+                return ''
+        # A client raises other exceptions, too, if the response is not one of memcached.
+        except Exception as error:
+            return f'{type(error).__name__}: {error}'
     return 'A written value cannot be read.'

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+import functools
 from typing import Any
 
-# A check yields a verdict for each problem. If it yields nothing, the result is `ok`, with the
-# returned text as its details.
+# A check yields a verdict for each problem. If it yields nothing, the result is `ok`, and the
+# returned text, if there is one, contains the details.
 Steps = Generator['Verdict', None, Any]
 Run = Callable[..., Steps]
 
@@ -30,7 +31,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of the deployment, or the part of it for some database systems.
+    """A check of the deployment.
 
     :ivar run: has the parameters `config` and, if there are `engines`, `conn`
     :ivar needs: the name of an earlier check; if it fails or is skipped, this check is skipped
@@ -45,8 +46,8 @@ class Check:
     as_service: bool = False
 
 
-# The checks by name. A check of several database systems has a function for each of them.
-REGISTERED: dict[str, list[Check]] = {}
+# The checks by name.
+REGISTERED: dict[str, Check] = {}
 
 
 def check(
@@ -60,22 +61,14 @@ def check(
     needs = needs or ('Database Connection' if engines else '')
 
     def register(function: Run) -> Run:
-        REGISTERED.setdefault(name, []).append(Check(function, needs, engines, as_service))
+        REGISTERED[name] = Check(function, needs, engines, as_service)
         return function
 
     return register
 
 
-def ok(detail: str) -> Verdict:
-    """Return the verdict that there is nothing to do."""
-    return Verdict('ok', detail)
-
-
-def warning(detail: str, remedy: str) -> Verdict:
-    """Return the verdict that the service works, but that the operator should act."""
-    return Verdict('warning', detail, remedy)
-
-
-def failure(detail: str, remedy: str) -> Verdict:
-    """Return the verdict that the service does not start or does not work."""
-    return Verdict('failure', detail, remedy)
+# Verdicts: there is nothing to do; the service works, but the operator should act; the service does
+# not start, or does not work.
+ok = functools.partial(Verdict, 'ok')
+warning = functools.partial(Verdict, 'warning')
+failure = functools.partial(Verdict, 'failure')

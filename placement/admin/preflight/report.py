@@ -15,10 +15,10 @@ from placement.conf import sources
 
 # The checks by name, in the order of the report.
 CHECKS = {
-    name: parts
+    name: one
     for module in (configuration, database, settings, schema, identity)
-    for name, parts in REGISTERED.items()
-    if parts[0].run.__module__ == module.__name__
+    for name, one in REGISTERED.items()
+    if one.run.__module__ == module.__name__
 }
 # In seconds. The connections have shorter limits, but name resolution, for example, has none.
 SECONDS = 30.0
@@ -36,10 +36,10 @@ def run(config: cfg.ConfigOpts, seconds: float = SECONDS) -> list[Finding]:
     :param config: the parsed configuration
     :param seconds: the time limit of one check
     """
-    configuration.register_libraries(config)
+    identity.register_libraries(config)
     verdicts: dict[str, Sequence[Verdict]] = {}
-    for name, parts in CHECKS.items():
-        verdicts[name] = _blocked(parts[0].needs, verdicts) or _limited(parts, config, seconds)
+    for name, one in CHECKS.items():
+        verdicts[name] = _blocked(one.needs, verdicts) or _limited(one, config, seconds)
     return [{'name': name, **asdict(one)} for name, listed in verdicts.items() for one in listed]
 
 
@@ -54,12 +54,12 @@ def _blocked(needed: str, verdicts: Mapping[str, Sequence[Verdict]]) -> Sequence
     return []
 
 
-def _limited(parts: Sequence[Check], config: cfg.ConfigOpts, seconds: float) -> Sequence[Verdict]:
+def _limited(check: Check, config: cfg.ConfigOpts, seconds: float) -> Sequence[Verdict]:
     """Run a check in a thread, and do not wait for it after the time limit."""
     verdicts: list[Verdict] = []
     # At the end of the process, Python does not wait for the thread.
     thread = threading.Thread(
-        target=lambda: verdicts.extend(collect(_steps(parts, config), config)), daemon=True
+        target=lambda: verdicts.extend(collect(_steps(check, config), config)), daemon=True
     )
     thread.start()
     thread.join(seconds)
@@ -67,17 +67,16 @@ def _limited(parts: Sequence[Check], config: cfg.ConfigOpts, seconds: float) -> 
     return [*verdicts] or [failure(late, 'Check the network and the name resolution.')]
 
 
-def _steps(parts: Sequence[Check], config: cfg.ConfigOpts) -> Steps:
-    """Execute the part of a check that applies to the database system."""
+def _steps(check: Check, config: cfg.ConfigOpts) -> Steps:
+    """Execute a check if it applies to the database system."""
     with sources.explaining_references(config):
-        if not parts[0].engines:
-            return (yield from parts[0].run(config))
+        if not check.engines:
+            return (yield from check.run(config))
         engine = database.database_url(config).get_backend_name()
-        for part in parts:
-            if engine in part.engines:
-                with database.connected(config, as_service=part.as_service) as conn:
-                    return (yield from part.run(config, conn))
-        raise Skipped(f'The check does not apply to {database.TITLES[engine]}.')
+        if engine not in check.engines:
+            raise Skipped(f'The check does not apply to {database.TITLES[engine]}.')
+        with database.connected(config, check.as_service) as conn:
+            return (yield from check.run(config, conn))
 
 
 def collect(steps: Steps, config: cfg.ConfigOpts) -> Sequence[Verdict]:
@@ -90,7 +89,7 @@ def collect(steps: Steps, config: cfg.ConfigOpts) -> Sequence[Verdict]:
         while True:
             verdicts.append(next(steps))
     except StopIteration as end:
-        return verdicts or [ok(end.value)]
+        return verdicts or [ok(end.value or 'The check found no problem.')]
     except (cfg.ConfigSourceValueError, sources.UnresolvedReference):
         # That check names the option.
         last = Verdict('skipped', f'The check "{configuration.VALUES}" failed.')
@@ -113,17 +112,12 @@ def table(findings: Sequence[Finding], with_all: bool) -> str:
 
     :param with_all: whether the table contains the checks that succeeded or were skipped
     """
-    counts = Counter(one['result'] for one in findings)
+    order = list(RESULTS)
     # The most important result is first.
+    ranked = sorted(findings, key=lambda one: order.index(one['result']))
     summary = ', '.join(
-        f'{counts[result]} {result}{"s" if exit_status and counts[result] > 1 else ""}'
-        for result, exit_status in RESULTS.items()
-        if counts[result]
+        console.count(number, result) if RESULTS[result] else f'{number} {result}'
+        for result, number in Counter(one['result'] for one in ranked).items()
     )
-    rows = [
-        tuple(one.values())
-        for result, exit_status in RESULTS.items()
-        for one in findings
-        if one['result'] == result and (with_all or exit_status)
-    ]
+    rows = [tuple(one.values()) for one in ranked if with_all or RESULTS[one['result']]]
     return f'{summary}\n\n{console.table(_TITLES, rows, divider=True)}' if rows else summary

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from oslo_config import cfg
 from oslo_upgradecheck import common_checks, upgradecheck
-from oslo_upgradecheck.upgradecheck import Code, Result
 import sqlalchemy as sa
 
 from placement.admin.preflight.configuration import POLICY_FORMAT
@@ -38,8 +37,7 @@ def check_privileges(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
         lists = (f'{privilege} on {", ".join(names)}' for privilege, names in lacking.items())
         yield failure(
             f'The user lacks: {"; ".join(lists)}.',
-            'Grant SELECT, INSERT, UPDATE, and DELETE on all tables of the database to the user, '
-            'and on PostgreSQL, USAGE on all sequences.',
+            'Grant SELECT, INSERT, UPDATE, and DELETE, on PostgreSQL also USAGE on all sequences.',
         )
     elif schema.existing:
         yield ok(f'The user can read and write {len(schema.existing)} tables.')
@@ -110,8 +108,7 @@ def check_revision(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
         yield failure(state, 'Run `placement-manage db sync`.')
     elif missing and schema.revision in (None, head):
         yield failure(
-            f'The revision is {schema.revision or "unknown"}, and these tables do not exist: '
-            f'{missing}.',
+            f'Revision {schema.revision or "unknown"}: these tables do not exist: {missing}.',
             'Check that the URL names the right database, or restore it from a backup.',
         )
     elif schema.revision is None:
@@ -139,7 +136,6 @@ def check_root_providers(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     query = sa.select(sa.func.count()).where(providers.c.root_provider_id.is_(None))
     if count := conn.scalar(query):
         yield failure(f'Resource providers without a root provider id: {count}.', _DATA_REMEDY)
-    return 'The upgrade check succeeds.'
 
 
 @check(_CONSUMERS, ALL)
@@ -151,7 +147,6 @@ def check_consumers(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     consumers = sa.func.count(models.allocations.c.consumer_id.distinct())
     if count := conn.scalar(online_data_migrations.select_without_consumer(consumers)):
         yield warning(f'Missing consumers that have allocations: {count}.', _DATA_REMEDY)
-    return 'The upgrade check succeeds.'
 
 
 class UpgradeChecks(upgradecheck.UpgradeCommands):
@@ -171,8 +166,9 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
         )
 
 
-def _result(steps: Steps) -> Result:
+def _result(steps: Steps) -> upgradecheck.Result:
     """Return the result of an upgrade check that yields at most one verdict."""
     for verdict in steps:
-        return Result(Code[verdict.result.upper()], f'{verdict.detail} {verdict.remedy}')
-    return Result(Code.SUCCESS)
+        code = upgradecheck.Code[verdict.result.upper()]
+        return upgradecheck.Result(code, f'{verdict.detail} {verdict.remedy}')
+    return upgradecheck.Result(upgradecheck.Code.SUCCESS)

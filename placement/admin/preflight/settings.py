@@ -2,18 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 import os
+from pathlib import Path
 
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement.admin.preflight.database import (
-    MYSQL,
-    POSTGRESQL,
-    SERVERS,
-    SQLITE,
-    database_url,
-    shown,
-)
+from placement.admin.preflight.database import ALL, MYSQL, SERVERS, database_url, shown
 from placement.admin.preflight.model import Skipped, Steps, check, failure, warning
 from placement.conf import database_url as urls
 from placement.conf.database import connections_of_process
@@ -21,8 +15,9 @@ from placement.db import connections
 from placement.db.sqlalchemy import models
 
 _SESSION = 'SESSION VARIABLES'
-# These character sets store every character of UTF-8, except for those of four bytes in utf8mb3.
-_UNICODE = frozenset({'utf8mb4', 'utf8mb3', 'utf8'})
+# The character sets that store every character; the others lack those of four bytes in UTF-8.
+_COMPLETE = frozenset({'utf8mb4', 'UTF8'})
+_UNICODE = _COMPLETE | {'utf8mb3', 'utf8'}
 # The settings with which a server rejects writes. On PostgreSQL, a replica has the last one.
 _READ_ONLY = ('super_read_only', 'read_only', 'transaction_read_only')
 # The settings of the service, by the names that versions of the servers have for them.
@@ -33,10 +28,14 @@ _OF_SERVICE = {
     'sql_mode': 'STRICT_ALL_TABLES',
     'client_encoding': 'UTF8',
 }
-# The settings that a node of a cluster needs, the state in which it works, and the state and the
-# setting with which it is up to date.
-_NODE = {'innodb_autoinc_lock_mode': '2', 'binlog_format': 'ROW'}
-_WORKING = {'wsrep_cluster_status': 'Primary', 'wsrep_ready': 'ON'}
+# The state and the settings with which a node of a cluster works, and those with which it is up to
+# date.
+_WORKING = {
+    'wsrep_cluster_status': 'Primary',
+    'wsrep_ready': 'ON',
+    'innodb_autoinc_lock_mode': '2',
+    'binlog_format': 'ROW',
+}
 _CURRENT = {'wsrep_local_state_comment': 'Synced', 'wsrep_dirty_reads': 'OFF'}
 # The limits of the role and of the database; negative if there is none.
 _POSTGRESQL_LIMITS = sa.text(
@@ -53,9 +52,15 @@ def _differing(settings: Mapping[str, str], expected: Mapping[str, str]) -> Iter
             yield f'{name} = {settings[name]} instead of {value}'
 
 
-@check('Database Access', SERVERS)
-def check_access(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Failure* if the server is read-only or a replica."""
+@check('Database Access', ALL)
+def check_access(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Failure* if the server is read-only or a replica.
+
+    On SQLite: *failure* if the file or its directory is not writable for the user of the command,
+    and *warning* for a database in memory.
+    """
+    if conn.dialect.name == 'sqlite':
+        return (yield from _file_access(urls.file_of(database_url(config))))
     settings = shown(conn)
     for name in _READ_ONLY:
         # Newer versions of MariaDB have further values, such as NO_LOCK.
@@ -65,16 +70,9 @@ def check_access(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
                 'Connect to the primary server, or disable the setting.',
             )
             break
-    return 'The server accepts writes.'
 
 
-@check('Database Access', SQLITE)
-def check_sqlite_access(config: cfg.ConfigOpts, _conn: sa.Connection) -> Steps:
-    """*Failure* if the file or its directory is not writable for the user of the command.
-
-    *Warning* for a database in memory.
-    """
-    path = urls.file_of(database_url(config))
+def _file_access(path: Path | None) -> Steps:
     if path is None:
         yield warning(
             'The database is in memory. A process loses all data when it ends.',
@@ -95,34 +93,27 @@ def _tables(conn: sa.Connection) -> list[sa.RowMapping]:
     return [table for table in tables if table['Name'] in models.metadata.tables]
 
 
-@check('Character Set', MYSQL)
-def check_mysql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Warning* if a collation does not support Unicode, or if those of the tables differ."""
-    # Without tables, the default of the database applies to the tables that the service creates.
-    of_tables = {row['Collation'] for row in _tables(conn)}
-    collations = sorted(of_tables) or [shown(conn, _SESSION)['collation_database']]
-    sets = {name.split('_')[0] for name in collations}
-    listed = ', '.join(collations)
-    if not sets <= _UNICODE or len(collations) > 1:
-        yield warning(
-            f'Collations of the tables: {listed}. Names with other characters are rejected, and '
-            'statements that compare columns with different collations can fail.',
-            'Convert all tables to the same collation of utf8mb4.',
-        )
-    note = '' if 'utf8mb4' in sets else ' Names with four-byte characters are rejected.'
-    return f'Collation {listed}.{note}'
+@check('Character Set', SERVERS)
+def check_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Warning* if a collation does not support Unicode, or if those of the tables differ.
 
-
-@check('Character Set', POSTGRESQL)
-def check_postgresql_characters(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Warning* if the encoding is not UTF8."""
-    encoding = shown(conn)['server_encoding']
-    if encoding != 'UTF8':
+    On PostgreSQL: *warning* if the encoding of the database is not UTF8.
+    """
+    if conn.dialect.name == 'postgresql':
+        used = [shown(conn)['server_encoding']]
+    else:
+        # Without tables, the default of the database applies to the tables that the service
+        # creates.
+        of_tables = {row['Collation'] for row in _tables(conn)}
+        used = sorted(of_tables) or [shown(conn, _SESSION)['collation_database']]
+    sets, listed = {name.split('_')[0] for name in used}, ', '.join(used)
+    if not sets <= _UNICODE or len(used) > 1:
         yield warning(
-            f'The encoding is {encoding}. Names with other characters are rejected.',
-            'Move the data to a database with the encoding UTF8.',
+            f'{listed}: other characters are rejected, or different collations cannot be compared.',
+            'Convert all tables to the same collation of utf8mb4, or use a database in UTF8.',
         )
-    return 'The encoding is UTF8.'
+    note = '' if sets & _COMPLETE else ' Names with four-byte characters are rejected.'
+    return f'Collation or encoding: {listed}.{note}'
 
 
 @check('Storage Engine', MYSQL)
@@ -136,85 +127,39 @@ def check_storage_engine(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
             f'These tables do not use InnoDB: {", ".join(wrong)}. Claims could exceed capacities.',
             'Run ALTER TABLE ... ENGINE = InnoDB for each table.',
         )
-    return 'The tables use InnoDB.'
-
-
-@check('Binary Log Format', MYSQL)
-def check_binary_log(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Failure* if the server writes its binary log with ``binlog_format = STATEMENT``."""
-    settings = shown(conn)
-    written = settings.get('log_bin', 'OFF').upper()
-    form = settings.get('binlog_format', 'ROW').upper()
-    if (written, form) == ('ON', 'STATEMENT'):
-        yield failure(
-            'binlog_format is STATEMENT, which does not permit READ COMMITTED. The service does '
-            'not start.',
-            'Set binlog_format to ROW or MIXED.',
-        )
-    return f'log_bin is {written}, binlog_format is {form}.'
 
 
 @check('Session Settings', SERVERS, as_service=True)
 def check_session(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Failure* if the server or a proxy discards the settings of the service.
+    """*Failure* if the server writes its binary log with ``binlog_format = STATEMENT``.
 
-    These settings include the isolation level READ COMMITTED, the SQL mode, and the client
-    encoding.
+    The service then rejects the server. *Failure* if the server or a proxy discards the settings of
+    the service: the isolation level READ COMMITTED, the SQL mode, and the client encoding.
     """
     for problem in _differing(shown(conn, _SESSION), _OF_SERVICE):
         yield failure(f'{problem}.', 'Check the proxy between the service and the server.')
-    return 'The connection has the isolation level and the other settings of the service.'
 
 
-@check('Connection Limits', MYSQL)
-def check_mysql_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Warning* if the server closes idle connections (``wait_timeout``) before the service does.
+@check('Connection Limits', SERVERS)
+def check_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
+    """*Warning* if the server closes idle connections before the service does.
 
-    The service closes them after ``[placement_database] connection_recycle_time``. *Warning* if the
-    server accepts fewer connections than all processes of all machines can open: ``--machines``
-    times ``--processes`` times the connections of a process. These are ``max_pool_size`` plus
+    The setting is ``wait_timeout`` or, on PostgreSQL, ``idle_session_timeout``. The service closes
+    them after ``[placement_database] connection_recycle_time``. *Warning* if the server accepts
+    fewer connections than all processes of all machines can open: ``--machines`` times
+    ``--processes`` times the connections of a process. These are ``max_pool_size`` plus
     ``max_overflow``, at most two for each of ``--threads``, and one connection of ``/healthcheck``.
-    The limit of the account counts, too. The details contain the number of processes for which the
-    connections are sufficient.
+    The limits of the account and, on PostgreSQL, of the database count, too. The details contain
+    the number of processes for which the connections are sufficient.
     """
-    settings = shown(conn)
-    # In the session, this is the limit of the account; 0 means no limit.
-    of_user = int(shown(conn, _SESSION).get('max_user_connections', '0'))
-    of_server = int(settings['max_connections'])
-    accepted = min(of_server, of_user or of_server)
-    return (yield from _limits(config, accepted, 'wait_timeout', int(settings['wait_timeout'])))
-
-
-@check('Connection Limits', POSTGRESQL)
-def check_postgresql_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Warning* in the same cases. The setting is ``idle_session_timeout``.
-
-    The limits of the role and of the database count, too.
-    """
-    settings = shown(conn)
-    reserved = ('superuser_reserved_connections', 'reserved_connections')
-    accepted = int(settings['max_connections']) - sum(int(settings.get(n, '0')) for n in reserved)
-    accepted = min([accepted, *(n for n in conn.scalars(_POSTGRESQL_LIMITS) if n >= 0)])
-    # In milliseconds; new in PostgreSQL 14.
-    idle = int(settings.get('idle_session_timeout', '0')) // 1000
-    return (yield from _limits(config, accepted, 'idle_session_timeout', idle))
-
-
-def _limits(config: cfg.ConfigOpts, accepted: int, setting: str, idle: int) -> Steps:
-    """Compare the limits of a server with the connections of all processes of the service.
-
-    :param accepted: the maximum number of connections, of all clients or of the user
-    :param setting: the setting with the time after which the server closes an idle connection
-    :param idle: this time in seconds; 0: never
-    """
+    accepted, setting, idle = _server_limits(conn)
     options, size = config.placement_database, config.command
     # It is not None, because the threads limit the number.
     each = connections_of_process(options, size.threads) or 0
     opened, kept = size.machines * size.processes * each, options.connection_recycle_time
     if idle and not 0 <= kept < idle:
         yield warning(
-            f'The server closes idle connections after {idle} seconds ({setting}), and the service '
-            f'keeps them for {kept} seconds.',
+            f'The service keeps idle connections for {kept} seconds, and the server for {idle}.',
             f'Set [placement_database] connection_recycle_time to a smaller value than {setting}.',
         )
     used = (
@@ -225,9 +170,28 @@ def _limits(config: cfg.ConfigOpts, accepted: int, setting: str, idle: int) -> S
         yield warning(
             f'{used}, and the server accepts {accepted}.',
             'Increase max_connections of the server and the limit of the user, or decrease '
-            'max_pool_size and max_overflow in [placement_database], or the number of processes.',
+            '[placement_database] max_pool_size and max_overflow, or the number of processes.',
         )
     return f'{used}. The server accepts {accepted}: enough for {accepted // each} processes.'
+
+
+def _server_limits(conn: sa.Connection) -> tuple[int, str, int]:
+    """Return the number of accepted connections, and the setting that limits idle ones.
+
+    The last value is that of the setting in seconds; 0 means that there is no limit.
+    """
+    settings = shown(conn)
+    accepted = int(settings['max_connections'])
+    if conn.dialect.name == 'mysql':
+        # In the session, this is the limit of the account; 0 means no limit.
+        of_user = int(shown(conn, _SESSION).get('max_user_connections', '0'))
+        return min(accepted, of_user or accepted), 'wait_timeout', int(settings['wait_timeout'])
+    for name in ('superuser_reserved_connections', 'reserved_connections'):
+        accepted -= int(settings.get(name, '0'))
+    limits = [accepted, *(limit for limit in conn.scalars(_POSTGRESQL_LIMITS) if limit >= 0)]
+    # In milliseconds; new in PostgreSQL 14.
+    idle = int(settings.get('idle_session_timeout', '0')) // 1000
+    return min(limits), 'idle_session_timeout', idle
 
 
 @check('Galera Cluster', MYSQL)
@@ -245,17 +209,14 @@ def check_galera(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     settings |= shown(conn, "GLOBAL STATUS LIKE 'wsrep%%'")
     for problem in _differing(settings, _WORKING):
         yield failure(
-            f'The node is not part of the primary component, or rejects queries: {problem}.',
-            'Restore the connection of the node to the cluster, or examine its log.',
+            f'The node does not work in the cluster with {problem}.',
+            'Correct the setting on every node, or restore the connection of the node.',
         )
-    for problem in _differing(settings, _NODE):
-        yield failure(f'Galera does not support {problem}.', 'Correct the setting on every node.')
     waits = config.placement_database.mysql_wsrep_sync_wait
     if waits is not None and not connections.is_sufficient(waits):
         yield failure(
             f'mysql_wsrep_sync_wait is {waits}, so that responses can contain outdated data.',
-            'Remove the option [placement_database] mysql_wsrep_sync_wait, or set it to '
-            f'{waits | connections.SYNC_WAIT_BITS}.',
+            f'Remove the option, or set it to {waits | connections.SYNC_WAIT_BITS}.',
         )
     for problem in _differing(settings, _CURRENT):
         yield warning(
@@ -265,8 +226,7 @@ def check_galera(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     size = int(settings['wsrep_cluster_size'])
     if size == 1 or size % 2 == 0:
         yield warning(
-            f'The number of members is {size}. A single failure, for example of the network, can '
-            'stop the cluster.',
+            f'The number of members is {size}. A single failure can stop the cluster.',
             'Use three members or another odd number, for example with an arbitrator (garbd).',
         )
     return f'The node is part of the primary component with {size} members.'
@@ -283,15 +243,11 @@ def check_group(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
         raise Skipped('The server is not a node of a replication group.')
     if connections.has_several_primaries(settings):
         yield warning(
-            'The group has several primaries. Each request waits for the writes of all nodes, and '
-            'conflicting writes on two nodes are repeated.',
-            'Set group_replication_single_primary_mode to ON, or send all requests of the service '
-            'to one node.',
+            'The group has several primaries, so that requests wait for the writes of all nodes.',
+            'Set group_replication_single_primary_mode to ON, or use one node for all requests.',
         )
     if config.placement_database.slave_connection:
         yield warning(
-            'slave_connection is set, but the service reads only from connection, because a '
-            'replica can return outdated data.',
+            'slave_connection is set, but the service reads only from connection.',
             'Remove the option [placement_database] slave_connection.',
         )
-    return 'The node is part of a group with a single primary.'

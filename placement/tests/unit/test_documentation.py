@@ -180,5 +180,5 @@ class CompletenessTest(base.BaseTestCase):
     def test_the_page_of_placement_status_describes_every_check_of_preflight(self):
         page = (DOCUMENTS / 'cli' / 'placement-status.rst').read_text()
         described = ' '.join(re.findall(r'preflight-checks:: (.*)', page)).split()
-        modules = [parts[0].run.__module__.rpartition('.')[2] for parts in report.CHECKS.values()]
+        modules = [one.run.__module__.rpartition('.')[2] for one in report.CHECKS.values()]
         self.assertEqual(list(dict.fromkeys(modules)), described)

@@ -90,12 +90,6 @@ class ServerTest(test_preflight.TestCase):
             )
             self.assertNotIn(str(url.password), str(findings))
 
-    def test_a_replica(self):
-        migration.upgrade('head')
-        for url, result in ((self.url.set(port=free_port()), 'failure'), (self.url, 'ok')):
-            text = f'slave_connection = {url.render_as_string(hide_password=False)}\n'
-            self.check({'Replica Connection': [f'{result} ']}, text)
-
     def test_the_size_of_the_deployment(self):
         migration.upgrade('head')
         size = '--machines 40 --processes 5 --threads 2'
@@ -314,9 +308,8 @@ class PrivateMariadbTest(test_preflight.TestCase):
     CONFIGURATION = ''
     EXPECTED: Expected = {
         'Database Access': ['failure read_only = ON'],
-        'Binary Log Format': ['failure '],
         # The service refuses the connection.
-        'Session Settings': ['failure '],
+        'Session Settings': ['failure binlog_format=STATEMENT'],
         'Connection Limits': ['warning wait_timeout'],
         **NO_TABLES,
     }

@@ -32,21 +32,21 @@ NODE = {
 }
 SINGLE = 'group_replication_single_primary_mode'
 GROUP = {'group_replication_group_name': 'a', SINGLE: 'ON'}
-PG_LIMITS = {'max_connections': '100'}
+PG_LIMITS = {'server_encoding': 'UTF8', 'max_connections': '100'}
 RESERVED = {'superuser_reserved_connections': '3', 'reserved_connections': '2'}
 RECYCLE = {'connection_recycle_time': 3600}
 
 
 class Server:
-    """A connection to a server with some settings.
+    """A connection to a server with some settings. Only PostgreSQL has a `server_encoding`.
 
     :param values: the values that a statement for other things than settings returns: the
         collations of the tables, or the limits of the account
     """
 
-    dialect = mock.Mock()
-
     def __init__(self, settings: Settings, values: Sequence[Any] = ()) -> None:
+        self.dialect = mock.Mock()
+        self.dialect.name = 'postgresql' if 'server_encoding' in settings else 'mysql'
         self.settings = settings
         self.values = values
 
@@ -76,20 +76,15 @@ CASES: Mapping[Callable[..., Steps], Sequence[Case]] = {
         ({'super_read_only': 'ON', 'read_only': 'ON'}, (), 'failure', 'super_read_only = ON'),
         ({'transaction_read_only': 'on'}, (), 'failure', 'primary server'),
     ),
-    settings.check_mysql_characters: (
-        (collation(COLLATION), (), 'ok', 'Collation utf8mb4_general_ci.'),
+    settings.check_characters: (
+        ({'server_encoding': 'UTF8'}, (), 'ok', 'UTF8.'),
+        (collation(COLLATION), (), 'ok', ' utf8mb4_general_ci.'),
         (collation(LATIN), (), 'warning', 'other characters are rejected'),
         (collation(LATIN), (COLLATION, COLLATION), 'ok', ''),
         (collation(UTF8MB3), (UTF8MB3,), 'ok', 'four-byte characters are rejected'),
         (collation(UTF8MB3), (COLLATION, UTF8MB3), 'warning', 'different collations'),
     ),
     settings.check_storage_engine: (({}, (), 'skipped', ''), ({}, (COLLATION,), 'ok', '')),
-    settings.check_binary_log: (
-        ({'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, (), 'ok', 'log_bin is OFF'),
-        ({'log_bin': 'ON', 'binlog_format': 'MIXED'}, (), 'ok', 'MIXED'),
-        # Later versions of MySQL support ROW only.
-        ({'log_bin': 'ON'}, (), 'ok', 'ROW'),
-    ),
     settings.check_session: (
         ({'tx_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
         ({'transaction_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
@@ -109,7 +104,12 @@ CASES: Mapping[Callable[..., Steps], Sequence[Case]] = {
         (NODE, (), 'ok', '3 members'),
         ({**NODE, 'wsrep_cluster_size': '2'}, (), 'warning', 'members is 2.'),
         ({**NODE, 'wsrep_cluster_size': '5'}, (), 'ok', ''),
-        ({**NODE, 'wsrep_cluster_status': 'non-Primary'}, (), 'failure', 'non-Primary'),
+        (
+            {**NODE, 'wsrep_cluster_status': 'non-Primary'},
+            (),
+            'failure',
+            'non-Primary instead of Primary',
+        ),
         ({**NODE, 'wsrep_ready': 'OFF'}, (), 'failure', 'wsrep_ready'),
         ({**NODE, 'wsrep_local_state_comment': 'Donor'}, (), 'warning', 'Donor'),
         ({**NODE, 'innodb_autoinc_lock_mode': '1'}, (), 'failure', 'lock_mode = 1 instead of 2'),
@@ -182,7 +182,7 @@ class SettingsTest(base.BaseTestCase):
         ):
             config = configuration({'connection_recycle_time': recycle}, *size)
             server = Server({'max_connections': str(most), 'wait_timeout': str(idle)})
-            self.assertVerdicts(results, text, settings.check_mysql_limits(config, server))
+            self.assertVerdicts(results, text, settings.check_limits(config, server))
 
     def test_the_limits_of_postgresql(self):
         """The role and the database can have limits, too; old versions have fewer settings."""
@@ -193,7 +193,7 @@ class SettingsTest(base.BaseTestCase):
             ({}, (0, 20), 0),
             ({}, (200, -1), 100),
         ):
-            steps = settings.check_postgresql_limits(
+            steps = settings.check_limits(
                 configuration(RECYCLE), Server({**PG_LIMITS, **values}, more)
             )
             self.assertVerdicts('ok' if most else 'warning', f'accepts {most}', steps)
@@ -285,11 +285,11 @@ class RunTest(base.BaseTestCase):
             return 'Fine.'
 
         checks = {
-            'a': [Check(crash)],
-            'b': [Check(wait)],
-            'c': [Check(succeed)],
-            'd': [Check(succeed, needs='b')],
-            'e': [Check(succeed, needs='d')],
+            'a': Check(crash),
+            'b': Check(wait),
+            'c': Check(succeed),
+            'd': Check(succeed, needs='b'),
+            'e': Check(succeed, needs='d'),
         }
         self.useFixture(fixtures.MockPatchObject(report, 'CHECKS', checks))
         self.assertEqual(
