@@ -1,6 +1,5 @@
 """The command `placement-status`, which checks whether an upgrade or a rollout is possible."""
 
-import argparse
 import contextlib
 import logging
 import sys
@@ -42,15 +41,10 @@ def main() -> int:
 def _add_commands(commands: Any) -> None:
     text = 'Check whether this release can use the data and the policy file: upgrade check.'
     upgrade = program.add_command(commands, 'placement-status upgrade', text)
-    subcommands = program.subcommands(upgrade, required=True)
-    text = 'Check the stored data and the policy file before an upgrade.'
-    check = program.add_command(subcommands, 'placement-status upgrade check', text)
-    check.set_defaults(action=_upgrade_check)
-    # The option is accepted before and after `check`.
-    for parser, default in ((upgrade, False), (check, argparse.SUPPRESS)):
-        text = 'print JSON instead of a table'
-        parser.add_argument('--json', action='store_true', default=default, help=text)
-
+    upgrade.add_argument('check', choices=['check'], metavar='check', help='execute the checks')
+    text = 'print JSON instead of a table'
+    upgrade.add_argument('--json', action='store_true', help=text)
+    upgrade.set_defaults(action=_upgrade_check)
     text = 'Check everything that can be checked before a rollout.'
     before = program.add_command(commands, 'placement-status preflight', text)
     output.add_format_option(before)

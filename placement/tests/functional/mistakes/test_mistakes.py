@@ -87,7 +87,7 @@ class ReportTest(TestCase):
         program, *group = words
         mistake = catalog.MISTAKES['no connection']
         help_ = self.make(mistake, program, command=[*group, '--help'])
-        return re.findall(r'^ {4}([a-z][\w-]*)', help_.stdout, re.MULTILINE)
+        return re.findall(r'^ {2,4}([a-z][\w-]*)', help_.stdout, re.MULTILINE)
 
     def test_debug_and_preflight_print_no_part_of_a_password(self):
         for mistake in catalog.MISTAKES.values():
