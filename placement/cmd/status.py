@@ -8,7 +8,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
-from placement.admin.preflight import configuration, report, schema
+from placement.admin.preflight import configuration, report, settings
 from placement.cmd import output, program
 from placement.db import engine as db_engine
 
@@ -42,19 +42,17 @@ def _add_commands(commands: Any) -> None:
     text = 'Check whether this release can use the data and the policy file: upgrade check.'
     upgrade = program.add_command(commands, 'placement-status upgrade', text)
     upgrade.add_argument('check', choices=['check'], metavar='check', help='execute the checks')
-    text = 'print JSON instead of a table'
-    upgrade.add_argument('--json', action='store_true', help=text)
+    upgrade.add_argument('--json', action='store_true', help='print JSON instead of a table')
     upgrade.set_defaults(action=_upgrade_check)
     text = 'Check everything that can be checked before a rollout.'
     before = program.add_command(commands, 'placement-status preflight', text)
     output.add_format_option(before)
     text = 'list the checks that succeeded or were skipped, too'
     before.add_argument('--all', action='store_true', help=text)
+    number = program.number(1, 999_999)
     for name, text in _SIZES.items():
         text = f'the number of {text}; default: %(default)s'
-        before.add_argument(
-            f'--{name}', metavar='N', type=program.number(1, 999_999), default=1, help=text
-        )
+        before.add_argument(f'--{name}', metavar='N', type=number, default=1, help=text)
     # Invalid values are findings. They do not prevent the other checks.
     before.set_defaults(action=_preflight, validate=False)
 
@@ -64,11 +62,11 @@ def _upgrade_check(config: cfg.ConfigOpts) -> int:
     # oslo.upgradecheck reads the option --json from this module variable.
     upgradecheck.CONF = config
     with db_engine.snapshot() as conn:
-        return int(schema.UpgradeChecks(config, conn).check())
+        return int(settings.UpgradeChecks(config, conn).check())
 
 
 def _preflight(config: cfg.ConfigOpts) -> int:
-    if not configuration.is_on_command_line(config):
+    if not configuration.is_debug_on_command_line(config):
         # The report contains everything that libraries log about the same problems.
         logging.disable(logging.CRITICAL)
     # The messages of failures name the database.
@@ -79,7 +77,7 @@ def _preflight(config: cfg.ConfigOpts) -> int:
         output.print_document({'checks': findings})
     else:
         output.print_text(report.table(findings, config.command.all))
-    return report.status(findings)
+    return max(report.RESULTS[one['result']] for one in findings)
 
 
 if __name__ == '__main__':

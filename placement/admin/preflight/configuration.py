@@ -3,7 +3,7 @@
 The functions for all checks: where options are set, and the secrets that they contain.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 import contextlib
 import difflib
 from importlib import metadata, util
@@ -18,13 +18,11 @@ from oslo_upgradecheck import common_checks, upgradecheck
 
 from placement import messages, policies, policy, telemetry
 from placement.admin.preflight.model import Skipped, Steps, check, failure, ok, warning
-from placement.conf import base, database_url, sources
+from placement.conf import database_url, sources
 
 # The name of the source of environment variables.
 _ENVIRONMENT = 'environment'
 POLICY_FORMAT, VALUES = 'Policy File JSON to YAML Migration', 'Option Values'
-# oslo.middleware reads groups with this prefix, in addition to `[cors]`.
-_CORS_PREFIX = 'cors.'
 # The current names of options that libraries do not accept any more, by the old name.
 _RENAMED = {
     'admin_password': 'password',
@@ -38,18 +36,16 @@ _RENAMED = {
 }
 # A reference to a rule, also in a list, the old form of an expression.
 _REFERENCE = re.compile(r'\brule:([^\s()\[\]\'",]+)')
-_HTTPS = re.compile(r'\bhttps:')
-_NEVER = '!'
 _RULE_REMEDY = 'Correct the rule, or remove it to use the default.'
 
-# The names that have an effect, by group. The value is the option with its current name.
-_Known = dict[str, dict[str, tuple[str, cfg.Opt]]]
+# The names that have an effect, by group. The value is the current group and name of the option.
+_Known = dict[str, dict[str, str]]
 
 
 # The options ---------------------------------------------------------------------
 
 
-def is_on_command_line(config: cfg.ConfigOpts) -> bool:
+def is_debug_on_command_line(config: cfg.ConfigOpts) -> bool:
     """Return whether the command line sets `debug`, which then applies to this command only."""
     return config.get_location('debug').location == cfg.Locations.command_line
 
@@ -58,8 +54,7 @@ def _known(config: cfg.ConfigOpts, source: str) -> _Known:
     """Return the names that have an effect in a source."""
     names: _Known = {}
     for (group, name), option in sources.registered(config).items():
-        current = f'[{group}] {name}', option
-        names.setdefault(group, {})[name] = current
+        names.setdefault(group, {})[name] = current = f'[{group}] {name}'
         # In the environment, deprecated names have no effect.
         for old in option.deprecated_opts if source != _ENVIRONMENT else ():
             names.setdefault(old.group or group, {}).setdefault(old.name or name, current)
@@ -103,9 +98,8 @@ def masked(text: str, config: cfg.ConfigOpts) -> str:
 @check('Configuration Files')
 def check_files(config: cfg.ConfigOpts) -> Steps:
     """Reports the files that were read."""
-    paths = ', '.join(sources.files(config))
-    none = 'No file. All options are from the environment or have their defaults.'
-    yield ok(f'Read: {paths}.' if paths else none)
+    paths = ', '.join(sources.files(config)) or 'no file; the options have their defaults'
+    yield ok(f'Read: {paths}.')
 
 
 @check('Option Names')
@@ -113,19 +107,24 @@ def check_names(config: cfg.ConfigOpts) -> Steps:
     """*Warning* for each unknown group and each unknown option in the files and the environment.
 
     The remedy contains the current name of a renamed option, for example ``www_authenticate_uri``
-    for ``auth_uri``, or a similar name. The check ignores variables of other services: a variable
-    whose group resembles no group of Placement causes no warning.
+    for ``auth_uri``, or a similar name. *Warning* for each deprecated name in the files; in
+    environment variables, deprecated names have no effect. The check ignores variables of other
+    services: a variable whose group resembles no group of Placement causes no warning.
     """
     for source, group, names in _set_names(config):
         known = _known(config, source)
         if group in known:
             for name in names:
-                if name not in known[group]:
+                option, current = f'[{group}] {name}', known[group].get(name)
+                if current is None:
                     yield warning(
-                        f'Unknown option in {source}: [{group}] {name}. It has no effect.',
+                        f'Unknown option in {source}: {option}. It has no effect.',
                         _did_you_mean(_similar(group, name, known)) or 'Remove the option.',
                     )
-        elif not group.startswith(_CORS_PREFIX):
+                elif current != option:
+                    yield warning(f'In {source}: {option} is deprecated.', f'Use {current}.')
+        # oslo.middleware reads groups with this prefix, in addition to `[cors]`.
+        elif not group.startswith('cors.'):
             close = [f'[{one}]' for one in _closest(group, known)]
             # Other services can have variables of this form in the same environment.
             if close or source != _ENVIRONMENT:
@@ -156,41 +155,20 @@ def _did_you_mean(candidates: Collection[str]) -> str:
     return f'Did you mean {" or ".join(candidates)}?' if candidates else ''
 
 
-@check('Deprecated Options')
-def check_deprecated(config: cfg.ConfigOpts) -> Steps:
-    """*Warning* for each deprecated name in the files. The remedy contains the current name.
-
-    In environment variables, deprecated names have no effect.
-    """
-    for source, group, names in _set_names(config):
-        known = _known(config, source).get(group, {})
-        for name in filter(known.__contains__, names):
-            current, option = known[name]
-            if current != f'[{group}] {name}':
-                yield warning(f'In {source}: [{group}] {name} is deprecated.', f'Use {current}.')
-            elif option.deprecated_for_removal:
-                yield warning(f'In {source}: {current} is deprecated.', 'Remove the option.')
-
-
 @check(VALUES)
 def check_values(config: cfg.ConfigOpts) -> Steps:
     """*Failure* for each option with an invalid value.
 
     The check includes the options of libraries and of the auth plugin.
     """
-    registered = sources.registered(config)
-    for (group, name), option in registered.items():
+    for (group, name), option in sources.registered(config).items():
         try:
             sources.value(config, group, name)
         except (ValueError, cfg.Error) as error:
             # The message of oslo.config contains the representation of an internal object.
             cause = error if isinstance(error, sources.UnresolvedReference) else error.__context__
             reason = '.' if option.secret else f': {" ".join(str(cause or error).split())}'
-            yield failure(
-                f'The value of [{group}] {name} is invalid{reason}',
-                'Correct the value; see the configuration reference.',
-            )
-    return f'The values of all {len(registered)} options are valid.'
+            yield failure(f'The value of [{group}] {name} is invalid{reason}', 'Correct the value.')
 
 
 @check('Authentication Strategy')
@@ -202,8 +180,11 @@ def check_authentication(config: cfg.ConfigOpts) -> Steps:
 
 @check('Debug Logging')
 def check_debug(config: cfg.ConfigOpts) -> Steps:
-    """*Warning* if the configuration sets ``debug`` to true."""
-    if config.debug and not is_on_command_line(config):
+    """*Warning* if the configuration sets ``debug`` to true.
+
+    The log is then slow, and its files are large.
+    """
+    if config.debug and not is_debug_on_command_line(config):
         yield warning('The service logs at the level DEBUG.', 'Set [DEFAULT] debug to false.')
 
 
@@ -217,13 +198,11 @@ def check_health(config: cfg.ConfigOpts) -> Steps:
     installed = metadata.entry_points(group=healthcheck.Healthcheck.NAMESPACE).names
     if missing := sorted({*backends} - installed):
         yield failure(
-            f'Every health check fails because of unknown names: {", ".join(missing)}.',
-            'Correct [healthcheck] backends.',
+            f'Every health check fails: unknown names: {", ".join(missing)}.', 'Correct the names.'
         )
-    elif not {*backends}.issuperset(base.HEALTH_BACKENDS):
+    elif 'placement_database' not in backends:
         yield warning(
-            'Health checks pass without the database.',
-            f'Add {", ".join(base.HEALTH_BACKENDS)} to [healthcheck] backends.',
+            'Health checks omit the database.', 'Add placement_database to [healthcheck] backends.'
         )
     return f'Backends: {", ".join(backends)}.'
 
@@ -241,8 +220,7 @@ def check_metrics(config: cfg.ConfigOpts) -> Steps:
         raise ModuleNotFoundError(name='prometheus_client')
     if directory and not os.access(f'{directory}/', os.W_OK):
         yield warning(
-            f'The directory {directory} ({telemetry.DIRECTORY}) does not exist or is not writable.',
-            'Create the directory for the user of the service.',
+            f'{telemetry.DIRECTORY} is not writable: {directory}.', 'Create the directory.'
         )
     shared = directory or 'nothing; set the variable if the service has several processes'
     return f'The library is installed. {telemetry.DIRECTORY} is {shared}.'
@@ -257,22 +235,6 @@ def check_policy_files(config: cfg.ConfigOpts) -> Steps:
     the configuration that the service does not read.
     """
     paths = policy.files(config)
-    yield from _missing_paths(config)
-    unread = config.find_file('policy.json')
-    if unread and unread not in paths:
-        # Other services, and old releases, read this file by default.
-        yield warning(
-            f'The policy file {unread} is not read.',
-            'Convert it with `oslopolicy-convert-json-to-yaml --namespace placement --policy-file '
-            f'{unread} --output-file {unread.removesuffix("json")}yaml`, or remove it.',
-        )
-    for path in paths:
-        policy.read(path)
-    return f'Read: {", ".join(paths)}.' if paths else 'No file. The default rules apply.'
-
-
-def _missing_paths(config: cfg.ConfigOpts) -> Steps:
-    """Yield a warning for each path that the operator has set and that does not exist."""
     for name in ('policy_file', 'policy_dirs'):
         value, where = config.oslo_policy[name], config.get_location(name, 'oslo_policy')
         is_set = where is not None and where.location.is_user_controlled
@@ -282,6 +244,16 @@ def _missing_paths(config: cfg.ConfigOpts) -> Steps:
                     f'The path {path} does not exist. The service starts without its rules.',
                     f'Create it, or remove the option [oslo_policy] {name}.',
                 )
+    unread = config.find_file('policy.json')
+    if unread and unread not in paths:
+        # Other services, and old releases, read this file by default.
+        yield warning(
+            f'The policy file {unread} is not read.',
+            'Convert it with `oslopolicy-convert-json-to-yaml`, or remove it.',
+        )
+    for path in paths:
+        policy.read(path)
+    return f'Read: {", ".join(paths)}.' if paths else 'No file. The default rules apply.'
 
 
 @check('Policy Rules', needs='Policy Files')
@@ -299,8 +271,9 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
     defaults = {default.name: default.check_str for default in policies.list_rules()}
     same = sum(rules.get(name) == text for name, text in defaults.items())
     yield from _problems(config, rules, defaults)
+    unverified = not config.oslo_policy.remote_ssl_verify_server_crt
     for name, text in rules.items():
-        if _HTTPS.search(str(text)) and not config.oslo_policy.remote_ssl_verify_server_crt:
+        if unverified and re.search(r'\bhttps:', str(text)):
             yield warning(
                 f'The certificate of the policy server in the rule {name} is not verified.',
                 'Set [oslo_policy] remote_ssl_verify_server_crt to true.',
@@ -309,9 +282,7 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
     return f'Changed rules: {len(rules) - same}.{note}'
 
 
-def _problems(
-    config: cfg.ConfigOpts, rules: Mapping[str, Any], defaults: Mapping[str, str]
-) -> Steps:
+def _problems(config: cfg.ConfigOpts, rules: dict[str, Any], defaults: dict[str, str]) -> Steps:
     """Yield the unused rules, the invalid ones, those with a wrong reference, and a cycle."""
     texts = {**defaults, **rules}
     enforcer = oslo_policy.Enforcer(config, use_conf=False)
@@ -324,7 +295,7 @@ def _problems(
     for name, text in rules.items():
         missing = [one for one in _REFERENCE.findall(str(text)) if one not in texts]
         # oslo.policy replaces an invalid expression by `!`.
-        if text is None or (text != _NEVER and str(enforcer.rules[name]) == _NEVER):
+        if text is None or (text != '!' and str(enforcer.rules[name]) == '!'):
             problem = f'The expression of the rule {name} is invalid, so nobody has access.'
             yield failure(problem, _RULE_REMEDY)
         elif missing:

@@ -23,19 +23,8 @@ from placement.db import connections, failures, pools
 MYSQL, SERVERS, ALL = ('mysql',), ('mysql', 'postgresql'), ('mysql', 'postgresql', 'sqlite')
 TITLES = {'mysql': 'MySQL or MariaDB', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
 
-# In seconds: the limits of a connection attempt, and of each response.
-_LIMITS = connections.Timeouts(connect=5, read=10)
-
 _LOCAL_NAMES = frozenset({'localhost', 'localhost.localdomain', 'localhost6', 'ip6-localhost'})
 _VERIFYING = frozenset({'verify_ca', 'verify_identity', 'verify-ca', 'verify-full'})
-# The parameters with which a driver uses TLS and verifies the certificate and its name.
-_TLS_PARAMETERS = {
-    'pymysql': 'ssl_ca=FILE',
-    'mysqldb': 'ssl_mode=VERIFY_IDENTITY&ssl_ca=FILE',
-    'psycopg': 'sslmode=verify-full&sslrootcert=FILE',
-    'psycopg2': 'sslmode=verify-full&sslrootcert=FILE',
-}
-_CIPHER = sa.text('SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
 
 # Connections ------------------------------------------------------------------
 
@@ -79,7 +68,8 @@ def connected(config: cfg.ConfigOpts, as_service: bool = False) -> Iterator[sa.C
     options = {name: settings[name] if as_service else None for name in names}
     # With 0 retries, oslo.db does not connect until the first use.
     engine = engines.create_engine(_without_writes(database_url(config)), max_retries=0, **options)
-    connections.limit_waits(engine, _LIMITS)
+    # In seconds: for a connection attempt, and for each response.
+    connections.limit_waits(engine, connections.Timeouts(connect=5, read=10))
     if as_service:
         connections.prepare(engine, settings.mysql_wsrep_sync_wait)
     try:
@@ -193,18 +183,16 @@ def judge_encryption(url: sa.URL, connection: str, cipher: str, is_verified: boo
     detail = f'{connection}, {f"encrypted ({cipher})" if cipher else "not encrypted"}.'
     if (cipher and is_verified) or is_local_database(url):
         return ok(detail)
-    parameters = _TLS_PARAMETERS.get(url.get_driver_name(), 'the TLS parameters of the driver')
     return warning(
         f'{detail} The server is not verified, so that others can read and change the data.',
-        f'Configure TLS on the server, and add {parameters} to the URL; see "Databases" in the '
-        'administrator guide.',
+        'Configure TLS on the server and in the URL; see "Databases" in the administrator guide.',
     )
 
 
 def _cipher(conn: sa.Connection) -> str:
     if conn.dialect.name == 'mysql':
         return shown(conn, "SESSION STATUS LIKE 'Ssl_cipher'").get('ssl_cipher', '')
-    return conn.scalar(_CIPHER) or ''
+    return conn.scalar(sa.text('SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()')) or ''
 
 
 def _verifies(url: sa.URL, conn: sa.Connection) -> bool:

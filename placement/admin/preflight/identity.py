@@ -9,9 +9,7 @@ from typing import Any
 from urllib import parse
 
 from keystoneauth1 import exceptions as auth_exceptions
-from keystoneauth1 import loading
-from keystoneauth1 import session as auth_session
-from keystoneauth1.loading.session import Session
+from keystoneauth1 import loading, session
 from keystonemiddleware import opts as middleware_opts
 import oslo_cache
 from oslo_config import cfg
@@ -25,15 +23,12 @@ from placement.conf.authtoken import GROUP
 
 # In seconds, for each request to Keystone, and to an endpoint of the catalog.
 _TIMEOUT, _ENDPOINT_TIMEOUT = 10, 5
-# In seconds, for the connection to a memcached server, and for each response.
-_CACHE_TIMEOUT = 3
-# In seconds. memcached then removes the written value.
-_EXPIRATION = 10
+# In seconds: for the connection to a memcached server and for each response, and until memcached
+# removes the written value.
+_WAIT, _EXPIRATION = 3, 10
 
 _READABLE = 'Anyone who can read the network traffic can read and use tokens.'
 _OPTIONS, _CREDENTIALS = 'Keystone Options', 'Service Credentials'
-# By default, Keystone permits users with one of these roles to validate the tokens of others.
-_VALIDATING_ROLES = frozenset({'service', 'admin'})
 
 
 def register_libraries(config: cfg.ConfigOpts) -> None:
@@ -55,8 +50,11 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
     """*Failure* if ``auth_type`` is not set or unknown, or if ``memcache_secret_key`` is missing.
 
     *Failure* if the address of a memcached server is invalid, or if the user cannot read
-    ``cafile``, ``certfile``, or ``keyfile``. *Warning* if ``www_authenticate_uri`` is not set, if
-    ``service_token_roles_required`` is false, or if ``insecure`` is true.
+    ``cafile``, ``certfile``, or ``keyfile``. *Warning* if ``www_authenticate_uri`` is not set,
+    because a 401 response then does not name the Keystone that clients can use. *Warning* if
+    ``service_token_roles_required`` is false, because any token is then valid as a service token.
+    *Warning* if ``insecure`` is true, because another host can then replace Keystone and make any
+    token valid.
     """
     if config.api.auth_strategy == 'noauth2':
         raise Skipped('The service does not use Keystone (noauth2).')
@@ -64,34 +62,17 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
     for name in ('cafile', 'certfile', 'keyfile'):
         if group[name] and not os.access(group[name], os.R_OK):
             yield failure(
-                f'The file {group[name]} ([{GROUP}] {name}) cannot be read.',
-                'Correct its path or its permissions.',
+                f'The file {group[name]} ([{GROUP}] {name}) cannot be read.', 'Correct the path.'
             )
     if not group.www_authenticate_uri:
-        yield warning(
-            'www_authenticate_uri is not set. No 401 response names the Keystone for clients.',
-            f'Set [{GROUP}] www_authenticate_uri to the public URL of Keystone.',
-        )
+        yield warning('www_authenticate_uri is not set.', 'Set it to the public URL of Keystone.')
     if not group.service_token_roles_required:
-        yield warning(
-            'service_token_roles_required is false, so that any token is valid as a service token.',
-            f'Set [{GROUP}] service_token_roles_required to true.',
-        )
+        yield warning('service_token_roles_required is false.', 'Set it to true.')
     if group.insecure:
-        yield warning(
-            'insecure is true, so that another host can replace Keystone and make any token valid.',
-            f'Remove [{GROUP}] insecure, and set cafile to the file with the CA of Keystone.',
-        )
+        yield warning('insecure is true: any host can pose as Keystone.', 'Set cafile instead.')
     # Without valid options, the service does not start, or it rejects every token.
     authtoken.validate(config)
-    plugin = _plugin_options(config).auth_type
-    loading.get_plugin_loader(plugin)
-    return f'The auth plugin is {plugin}.'
-
-
-def _plugin_options(config: cfg.ConfigOpts) -> Any:
-    """Return the group of the options of the auth plugin."""
-    return config[config[GROUP].auth_section or GROUP]
+    loading.get_plugin_loader(config[group.auth_section or GROUP].auth_type)
 
 
 # Requests ---------------------------------------------------------------------
@@ -104,10 +85,11 @@ def check_endpoints(config: cfg.ConfigOpts) -> Steps:
     *Warning* if the response is not that of Keystone, or if one of these is an ``http://`` URL of
     another host.
     """
-    plugin = _plugin_options(config)
+    group = config[GROUP]
     urls = {
-        f'[{GROUP}] www_authenticate_uri': config[GROUP].www_authenticate_uri,
-        'auth_url': plugin.auth_url if 'auth_url' in plugin else None,
+        f'[{GROUP}] www_authenticate_uri': group.www_authenticate_uri,
+        # Some auth plugins have no URL.
+        'auth_url': getattr(config[group.auth_section or GROUP], 'auth_url', None),
     }
     if not any(urls.values()):
         raise Skipped('No URL of Keystone is set.')
@@ -131,8 +113,7 @@ def _endpoint(config: cfg.ConfigOpts, name: str, url: str) -> Verdict:
         )
     if is_plain_url(url):
         return warning(
-            f'{name}: {url} responds, without TLS. {_READABLE}',
-            'Configure TLS for Keystone, and use its https URL.',
+            f'{name}: {url} responds, without TLS. {_READABLE}', 'Use the https URL of Keystone.'
         )
     return ok(f'{name}: {url} responds.')
 
@@ -171,7 +152,8 @@ def check_credentials(config: cfg.ConfigOpts) -> Steps:
     roles = access.role_names or ()
     listed = ', '.join(roles) or 'none'
     who = f'User {access.username}, project {access.project_name or "none"}, roles: {listed}.'
-    if not _VALIDATING_ROLES & set(roles):
+    # By default, Keystone permits users with one of these roles to validate the tokens of others.
+    if not {'service', 'admin'} & set(roles):
         yield warning(
             f'{who} By default, Keystone does not let them validate tokens of clients.',
             'Run `openstack role add --user USER --project PROJECT service`.',
@@ -192,8 +174,7 @@ def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
         yield _endpoint(config, 'identity', url)
         return
     yield failure(
-        f'{_absent(config, "identity", interface)} No request with a token succeeds.',
-        f'Correct [{GROUP}] region_name or interface.',
+        _absent(config, 'identity', interface), f'Correct [{GROUP}] region_name or interface.'
     )
 
 
@@ -202,12 +183,10 @@ def _absent(config: cfg.ConfigOpts, service_type: str, interface: str) -> str:
     return f'The catalog contains no {interface} endpoint of the type {service_type}{where}.'
 
 
-def _catalog(
-    config: cfg.ConfigOpts, service_type: str, interface: str | None = None
-) -> list[tuple[str, str]]:
+def _catalog(config: cfg.ConfigOpts, kind: str, interface: str | None) -> list[tuple[str, str]]:
     """Return the interface and the URL of each endpoint in the configured region."""
     found = _access(config).service_catalog.get_endpoint_data_list(
-        service_type, interface=interface, region_name=config[GROUP].region_name
+        kind, interface=interface, region_name=config[GROUP].region_name
     )
     return [(str(one.interface), str(one.url)) for one in found]
 
@@ -221,7 +200,7 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
     for each endpoint that does not respond with 200 OK within 5 seconds. Before a rollout, no
     endpoint responds.
     """
-    region, endpoints = config[GROUP].region_name, sorted(_catalog(config, 'placement'))
+    endpoints = sorted(_catalog(config, 'placement', None))
     # One after the other, the requests could exceed the time limit of the check.
     with futures.ThreadPoolExecutor() as pool:
         responses = pool.map(lambda one: _response(config, one[1], _ENDPOINT_TIMEOUT), endpoints)
@@ -232,10 +211,10 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
                 'If the service runs, check the URL, the web server, and its certificate (cafile).',
             )
     if 'internal' not in dict(endpoints):
+        region = config[GROUP].region_name or 'REGION'
         yield warning(
             _absent(config, 'placement', 'internal'),
-            f'Run `openstack endpoint create --region {region or "REGION"} placement internal URL`,'
-            f' or correct [{GROUP}] region_name.',
+            f'Run `openstack endpoint create --region {region} placement internal URL`.',
         )
     described = '; '.join(f'{interface} {url}' for interface, url in endpoints)
     return f'Endpoints of the service, which respond: {described}.'
@@ -250,11 +229,12 @@ def _response(config: cfg.ConfigOpts, url: str, timeout: int = _TIMEOUT) -> tupl
     return response.status_code, f'the status code {response.status_code}.'
 
 
-def _session(config: cfg.ConfigOpts, timeout: int = _TIMEOUT) -> auth_session.Session:
+def _session(config: cfg.ConfigOpts, timeout: int = _TIMEOUT) -> session.Session:
     """Return a session with the TLS options of keystonemiddleware and a short timeout."""
     group = config[GROUP]
     files = {'cacert': group.cafile, 'cert': group.certfile, 'key': group.keyfile}
-    return Session().load_from_options(insecure=group.insecure, **files, timeout=timeout)
+    options = {'insecure': group.insecure, 'timeout': timeout, **files}
+    return loading.session.Session().load_from_options(**options)
 
 
 def _access(config: cfg.ConfigOpts) -> Any:
@@ -279,9 +259,10 @@ def check_token_cache(config: cfg.ConfigOpts) -> Steps:
     Whoever can write to memcached can then make any token valid. The remedy names the way without
     memcached. *Warning* if the library cryptography is missing, or if ``memcache_sasl_enabled`` is
     true, because the service then starts without memcached. The check writes a value to each server
-    and reads it, with the configured TLS. *Warning* for each server where this fails, and for each
-    server on another host without ``memcache_tls_enabled``. Without ``memcached_servers``, each
-    process remembers tokens by itself. See :ref:`shared-tokens`.
+    and reads it, with the configured TLS. *Warning* for each server where this fails, because
+    Keystone then validates the tokens, and for each server on another host without
+    ``memcache_tls_enabled``. Without ``memcached_servers``, each process remembers tokens by
+    itself. See :ref:`shared-tokens`.
     """
     addresses = authtoken.memcached_servers(config)
     if obstacle := authtoken.obstacle(config) if addresses else None:
@@ -291,14 +272,11 @@ def check_token_cache(config: cfg.ConfigOpts) -> Steps:
         return ''
     if addresses and authtoken.strategy(config) == 'none':
         yield failure(
-            'memcached_servers is set, and memcache_security_strategy is not. Whoever can write to '
-            'memcached can make any token valid, with any role.',
-            f'Remove [{GROUP}] memcached_servers, or set memcache_security_strategy to ENCRYPT '
-            'and memcache_secret_key to the output of `openssl rand -hex 32`.',
+            'Without memcache_security_strategy, a writer to memcached can make any token valid.',
+            f'Remove [{GROUP}] memcached_servers, or set memcache_security_strategy to ENCRYPT.',
         )
-    tls = token_cache.tls_context(config) if addresses else None
     for server, address in addresses.items():
-        yield _server(server, address, tls)
+        yield _server(server, address, token_cache.tls_context(config))
     return 'The service uses no memcached. Each process remembers tokens by itself.'
 
 
@@ -309,8 +287,7 @@ def _server(server: str, address: authtoken.Address, tls: ssl.SSLContext | None)
     """
     if error := _server_error(address, tls):
         return warning(
-            f'The server {server} does not work, so that Keystone validates the tokens: {error}',
-            f'Start the server, or correct the options of memcached in [{GROUP}].',
+            f'The server {server} does not work: {error}', 'Start it, or correct its options.'
         )
     if tls or isinstance(address, str) or database.is_local(address[0]):
         return ok(f'The server {server} stores values.')
@@ -323,9 +300,7 @@ def _server(server: str, address: authtoken.Address, tls: ssl.SSLContext | None)
 def _server_error(address: authtoken.Address, tls: ssl.SSLContext | None) -> str:
     """Write and read a value; return why it failed, or an empty text."""
     key, value = f'placement-preflight/{secrets.token_hex(16)}', b'{}'
-    client = Client(
-        address, connect_timeout=_CACHE_TIMEOUT, timeout=_CACHE_TIMEOUT, tls_context=tls
-    )
+    client = Client(address, connect_timeout=_WAIT, timeout=_WAIT, tls_context=tls)
     with contextlib.closing(client):
         try:
             if client.set(key, value, _EXPIRATION, noreply=False) and client.get(key) == value:

@@ -46,8 +46,8 @@ class Check:
     as_service: bool = False
 
 
-# The checks by name.
-REGISTERED: dict[str, Check] = {}
+# The checks by name, in the order of the report.
+CHECKS: dict[str, Check] = {}
 
 
 def check(
@@ -61,7 +61,7 @@ def check(
     needs = needs or ('Database Connection' if engines else '')
 
     def register(function: Run) -> Run:
-        REGISTERED[name] = Check(function, needs, engines, as_service)
+        CHECKS[name] = Check(function, needs, engines, as_service)
         return function
 
     return register

@@ -1,7 +1,7 @@
 """Execute all checks, and format their results as a table."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 import threading
 
@@ -9,29 +9,21 @@ from oslo_config import cfg
 
 from placement import messages
 from placement.admin import console
-from placement.admin.preflight import configuration, database, identity, schema, settings
-from placement.admin.preflight.model import REGISTERED, Check, Skipped, Steps, Verdict, failure, ok
+from placement.admin.preflight import configuration, database, identity
+from placement.admin.preflight.model import CHECKS, Check, Skipped, Steps, Verdict, failure, ok
 from placement.conf import sources
 
-# The checks by name, in the order of the report.
-CHECKS = {
-    name: one
-    for module in (configuration, database, settings, schema, identity)
-    for name, one in REGISTERED.items()
-    if one.run.__module__ == module.__name__
-}
 # In seconds. The connections have shorter limits, but name resolution, for example, has none.
 SECONDS = 30.0
 # The results with their exit status, in the order of the table.
 RESULTS = {'failure': 2, 'warning': 1, 'ok': 0, 'skipped': 0}
 _TITLES = ('Check', 'Result', 'Details', 'What to do')
 
-# An element of the JSON document: the name of a check, and one of its verdicts.
-Finding = dict[str, str]
 
-
-def run(config: cfg.ConfigOpts, seconds: float = SECONDS) -> list[Finding]:
+def run(config: cfg.ConfigOpts, seconds: float = SECONDS) -> list[dict[str, str]]:
     """Run all checks, independently of failures, and return their findings in the same order.
+
+    A finding is an element of the JSON document: the name of a check, and one of its verdicts.
 
     :param config: the parsed configuration
     :param seconds: the time limit of one check
@@ -102,19 +94,13 @@ def collect(steps: Steps, config: cfg.ConfigOpts) -> Sequence[Verdict]:
     return [*verdicts, last]
 
 
-def status(findings: Iterable[Finding]) -> int:
-    """Return the exit status of the command: 2 with failures, 1 with warnings, otherwise 0."""
-    return max(RESULTS[one['result']] for one in findings)
-
-
-def table(findings: Sequence[Finding], with_all: bool) -> str:
+def table(findings: Sequence[dict[str, str]], with_all: bool) -> str:
     """Return the verdict, and a table with a row for each finding.
 
     :param with_all: whether the table contains the checks that succeeded or were skipped
     """
-    order = list(RESULTS)
     # The most important result is first.
-    ranked = sorted(findings, key=lambda one: order.index(one['result']))
+    ranked = sorted(findings, key=lambda one: list(RESULTS).index(one['result']))
     summary = ', '.join(
         console.count(number, result) if RESULTS[result] else f'{number} {result}'
         for result, number in Counter(one['result'] for one in ranked).items()

@@ -146,14 +146,14 @@ class EncryptionTest(test_preflight.TestCase):
         for parameters in (plain, unverified, verified):
             self.assertEqual(OK, self.connect(parameters).result)
         expected = [
-            (plain, WARNING, ', not encrypted.', 'Configure TLS on the server, and add ssl'),
-            (unverified, WARNING, ', encrypted (', 'add ssl'),
+            (plain, WARNING, ', not encrypted.', 'Configure TLS on the server'),
+            (unverified, WARNING, ', encrypted (', 'Configure TLS'),
             (verified, OK, ', encrypted (', ''),
         ]
         if driver == 'pymysql':
             # This parameter overrides the other one.
             overridden = {**verified, 'ssl_verify_cert': 'false'}
-            expected.append((overridden, WARNING, ', encrypted (', 'add ssl'))
+            expected.append((overridden, WARNING, ', encrypted (', 'Configure TLS'))
             # With these parameters, PyMySQL does not use the CA.
             expected += [
                 ({**verified, name: 'true'}, FAILURE, 'certificate', f'Remove {name} from')
