@@ -47,7 +47,7 @@ _Known = dict[str, dict[str, str]]
 
 def is_debug_on_command_line(config: cfg.ConfigOpts) -> bool:
     """Return whether the command line sets `debug`, which then applies to this command only."""
-    return config.get_location('debug').location == cfg.Locations.command_line
+    return getattr(config.get_location('debug'), 'location', None) is cfg.Locations.command_line
 
 
 def _known(config: cfg.ConfigOpts, source: str) -> _Known:
@@ -249,7 +249,8 @@ def check_policy_files(config: cfg.ConfigOpts) -> Steps:
         # Other services, and old releases, read this file by default.
         yield warning(
             f'The policy file {unread} is not read.',
-            'Convert it with `oslopolicy-convert-json-to-yaml`, or remove it.',
+            'Convert it with `oslopolicy-convert-json-to-yaml --namespace placement --policy-file '
+            f'{unread} --output-file {unread.removesuffix("json")}yaml`, or remove it.',
         )
     for path in paths:
         policy.read(path)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 import os
-from pathlib import Path
 
 from oslo_config import cfg
 from oslo_upgradecheck import common_checks, upgradecheck
@@ -66,7 +65,13 @@ def check_access(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     and *warning* for a database in memory, which a process loses when it ends.
     """
     if conn.dialect.name == 'sqlite':
-        return (yield from _file_access(urls.file_of(database_url(config))))
+        path = urls.file_of(database_url(config))
+        if path is None:
+            yield warning('The database is in memory.', 'Use the URL of a file or of a server.')
+        # SQLite creates its WAL in the directory.
+        elif not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+            yield failure(f'{path} or its directory is not writable.', 'Make both writable.')
+        return f'{path} and its directory are writable.'
     settings = shown(conn)
     # On PostgreSQL, a replica has the last one.
     for name in ('super_read_only', 'read_only', 'transaction_read_only'):
@@ -74,15 +79,6 @@ def check_access(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
         if settings.get(name, 'OFF').upper() not in ('OFF', '0'):
             yield failure(f'Read-only: {name} = {settings[name]}.', 'Use the primary server.')
             break
-
-
-def _file_access(path: Path | None) -> Steps:
-    if path is None:
-        yield warning('The database is in memory.', 'Use the URL of a file or of a server.')
-    # SQLite creates its WAL in the directory.
-    elif not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        yield failure(f'{path} or its directory is not writable.', 'Make both writable.')
-    return f'{path} and its directory are writable.'
 
 
 def _tables(conn: sa.Connection) -> list[sa.RowMapping]:
