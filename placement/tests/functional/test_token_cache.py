@@ -419,6 +419,16 @@ class ConnectionTest(TestCase):
             (line,) = self.lines
             self.assertRegex(line, f'{DEAD}.*{reason}')
 
+    def test_certificates_and_ciphers_that_cannot_be_used(self):
+        server = self.memcached(tls=True)
+        for name, value in (
+            ('memcache_tls_cafile', '/nonexistent'),
+            ('memcache_tls_certfile', '/nonexistent'),
+            ('memcache_tls_allowed_ciphers', 'NONEXISTENT'),
+        ):
+            error = self.assertRaises(ValueError, self.process, server, **{name: value})
+            self.assertIn(name, str(error))
+
     def test_options_that_disable_memcached(self):
         server = self.memcached()
         for options in (

@@ -140,6 +140,13 @@ class MissingTest(FilesTestCase):
         self.assertTrue(self.role_permits('old'))
         self.assertIsNone(policy.problem())
 
+    def test_hidden_files_and_subdirectories_have_no_effect(self):
+        (self.rules / '.hidden.yaml').write_text('a: b: c')
+        (self.rules / 'directory').mkdir()
+        (self.rules / 'a.yaml').write_text(NEW)
+        self.assertTrue(self.role_permits('new'))
+        self.assertIsNone(policy.problem())
+
     def test_a_file_that_is_created_later(self):
         self.policy_file.unlink()
         self.restart(policy_dirs=[])
@@ -177,6 +184,16 @@ class WithoutRequestsTest(FilesTestCase):
             self.assertEqual(is_usable, policy.problem() is None, content)
 
 
+class ClockTest(FilesTestCase):
+    def test_the_files_are_looked_at_once_a_second(self):
+        """A look takes as long as several checks."""
+        for content, before, after in ((NEW, 'old', 'new'), (OLD, 'new', 'old')):
+            self.replace(self.policy_file, content)
+            self.assertTrue(self.permits(SHOW, roles=[before]))
+            self.assertFalse(self.permits(SHOW, roles=[after]))
+            self.assertTrue(self.role_permits(after))
+
+
 class ExpressionsTest(FilesTestCase):
     def test_expressions_that_fail_deny(self):
         target = {'project_id': 'project', 'user_id': 'user'}
@@ -205,6 +222,19 @@ class ExpressionsTest(FilesTestCase):
                 )
                 self.assertEqual(failures, self.log.output.count('cannot be evaluated'))
                 self.assertIsNone(policy.problem())
+
+    def test_lists_are_alternatives_of_conditions(self):
+        """The old form of an expression, which oslo.policy still accepts."""
+        self.start(f'"{SHOW}": [["role:old", "role:and"], ["role:new"], "role:text"]\n')
+        for roles, expected in (
+            (['old'], False),
+            (['old', 'and'], True),
+            (['new'], True),
+            (['text'], True),
+        ):
+            self.assertEqual(expected, self.permits(SHOW, roles=roles), roles)
+        self.start(f'"{SHOW}": []\n')
+        self.assertTrue(self.permits(SHOW, roles=['none']))
 
 
 class ThreadsTest(test_policy.PolicyTestCase):

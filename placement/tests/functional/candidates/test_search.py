@@ -182,6 +182,14 @@ class SearchLimitTest(DatabaseTestCase):
                 if 'limit' not in text:  # with a limit, the last steps can be those of a candidate
                     self.assertTrue(self.measured(text, strategy=strategy, max_steps=steps - 1)[2])
 
+    def test_a_candidate_whose_size_costs_too_many_steps_is_not_returned(self):
+        self.fill(worlds.World.of('\n'.join(f'H{n}[V:4]' for n in range(9))))
+        with mock.patch('placement.candidates.search._LARGE_CANDIDATE', 0):
+            found, steps, cut = self.measured('resources=V:1')
+            self.assertEqual((9, False), (len(found), cut))
+            found, _, cut = self.measured('resources=V:1', max_steps=steps - 1)
+            self.assertEqual((8, True), (len(found), cut))
+
 
 class ResponseSizeTest(base.TestCase):
     """The size of the candidates is limited, except for the first candidate of each tree."""

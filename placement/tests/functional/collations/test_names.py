@@ -4,9 +4,11 @@ For each pair of names, the tests query whether the database compares them as eq
 service must use one row for both names, and otherwise two rows.
 """
 
+import logging
 from urllib import parse
 import uuid
 
+import fixtures
 import sqlalchemy as sa
 
 from placement import db_api
@@ -113,6 +115,15 @@ class Names:
         self.send_ok('POST', '/allocations', {another: claim({provider: 4}), UPPER: claim({}, 1)})
         self.assertEqual(4, self.used(provider))
         self.audit()
+
+    def test_the_trail_has_the_stored_spelling_of_a_consumer(self):
+        if not self.equal(LOWER, UPPER):
+            return
+        provider = self.make_provider({'VCPU': 1000})
+        self.send_ok('POST', '/allocations', {LOWER: claim({provider: 1})})
+        with fixtures.FakeLogger('placement.changes', logging.INFO) as log:
+            self.send_ok('POST', '/allocations', {UPPER: claim({}, 1)})
+        self.assertIn(LOWER, log.output)
 
     def test_providers_and_aggregates(self):
         for number, names in enumerate(PAIRS):

@@ -260,3 +260,17 @@ class ChangesTest(TestCase):
             self.send_ok('PUT', f'{self._path()}/traits', body)
         self.assertEqual(3, increment.call_count)
         self.assertEqual([f'traits of compute-1 ({HOST}): +HW_CPU_X86_AVX'], self.logged())
+
+
+class CapacityTest(TestCase):
+    LOGGER = 'placement.objects'
+
+    def test_a_capacity_below_the_usage_is_logged(self) -> None:
+        self.make_host(HOST, 'compute-1', VCPU={'total': 4})
+        self.send_ok('PUT', f'/allocations/{SERVER}', claim(VCPU=4))
+        body = {'resource_provider_generation': 2, 'total': 2}
+        self.send_ok('PUT', f'/resource_providers/{HOST}/inventories/VCPU', body)
+        self.assertEqual(
+            [f'The usage of VCPU on resource provider {HOST} exceeds its new capacity'],
+            self.logged(),
+        )

@@ -30,6 +30,23 @@ class ConfTest(base.BaseTestCase):
         config([], default_config_files=[str(path)])
         return config
 
+    def test_numbers_have_a_least_value(self):
+        for group, name, least in (
+            ('api', 'token_memory', 0),
+            ('api', 'slow_request_seconds', 0),
+            ('placement', 'max_candidate_search_steps', -1),
+            ('placement', 'max_candidates_response_size', -1),
+            ('placement', 'allocation_conflict_retry_count', 0),
+            ('placement_database', 'connect_timeout', 0),
+            ('placement_database', 'read_timeout', 0),
+            ('placement_database', 'write_timeout', 0),
+        ):
+            with self.subTest(name):
+                config = self.parse(f'[{group}]\n{name} = {least}\n')
+                self.assertEqual(least, config[group][name])
+                config = self.parse(f'[{group}]\n{name} = {least - 1}\n')
+                self.assertRaises(ValueError, getattr, config[group], name)
+
     def test_defaults(self):
         config = self.parse()
 

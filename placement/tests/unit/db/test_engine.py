@@ -400,6 +400,15 @@ class SnapshotTest(base.BaseTestCase):
             db_engine.write(lambda conn, n=number: conn.execute(sa.insert(TABLE).values(n=n)))
             self.assertEqual(number + 1, self.rows())
 
+    def test_a_connection_whose_snapshot_may_be_open_is_not_used_again(self):
+        """On a server, the pool would not end the snapshot."""
+        opened = mock.Mock()
+        event.listen(self.pools.reader.pool, 'connect', opened)
+        self.failing_at('BEGIN', KeyError)
+        self.assertRaises(db_exc.DBError, self.rows)
+        self.rows()
+        self.assertEqual(2, opened.call_count)
+
     def test_a_transaction_that_stays_open_after_a_failed_commit_is_rolled_back(self):
         """SQLAlchemy considers it ended, and sends no ROLLBACK."""
         errors = [db_exc.DBDeadlock()]

@@ -4,11 +4,13 @@ import sqlite3
 import types
 from types import MappingProxyType
 from typing import Any
+from unittest import mock
 
 import fixtures
 from hypothesis import given
 from hypothesis import strategies as st
 from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import exc_filters
 from oslotest import base
 import psycopg
 import pymysql
@@ -68,7 +70,8 @@ class MysqlTest(base.BaseTestCase):
         # a replication group without quorum, or a node that is not ready
         3100: UNAVAILABLE, 3796: UNAVAILABLE, 3797: UNAVAILABLE, 3798: UNAVAILABLE,
         3799: UNAVAILABLE, 4094: UNAVAILABLE,
-        1264: BAD, 1366: BAD, 1406: BAD, 3854: BAD,
+        1264: BAD, 1265: BAD, 1267: BAD, 1270: BAD, 1271: BAD, 1292: BAD, 1300: BAD,
+        1366: BAD, 1406: BAD, 3854: BAD, 3988: BAD,
         1054: DEFECT, 1064: DEFECT, 1146: DEFECT,
     })  # fmt: skip
 
@@ -77,6 +80,19 @@ class MysqlTest(base.BaseTestCase):
             for kind in (pymysql.err.OperationalError, pymysql.err.InternalError, _MySQLdbError):
                 with self.subTest(number=number, kind=kind):
                     self.assertEqual(expected, verdict(wrapped(kind(number, 'text'))))
+
+    def test_a_connection_with_tls_that_mysqlclient_lost(self):
+        """SQLAlchemy does not recognize this error, so the connection would be used again."""
+        lost = sa.exc.OperationalError('SELECT 1', {}, _MySQLdbError(2026, 'TLS/SSL error: eof'))
+        context = mock.Mock(
+            sqlalchemy_exception=lost,
+            original_exception=lost.orig,
+            connection=None,
+            is_disconnect=False,
+        )
+        context.is_pre_ping, context.dialect.name = False, 'mysql'
+        self.assertIsInstance(exc_filters.handler(context), db_exc.DBConnectionError)
+        self.assertIs(True, context.is_disconnect)
 
     def test_other_errors(self):
         deadlock, timeout, gone, no_cluster = (
@@ -249,6 +265,11 @@ class DenialTest(base.BaseTestCase):
                 'or correct [placement_database] connection.\n',
                 log.output,
             )
+
+    def test_numbers_of_mysql(self):
+        for number in (1044, 1045, 1142, 1143, 1227, 1698):
+            error = wrapped(pymysql.err.OperationalError(number, 'text'))
+            self.assertTrue(failures.is_access_denied(error), number)
 
     def test_the_reason_has_no_statement(self):
         """PostgreSQL adds the line of the statement to the message."""
