@@ -102,7 +102,7 @@ def open_cache(config: cfg.ConfigOpts) -> TokenCache | None:
             obstacle.remedy,
         )
         return None
-    authtoken.secret(config)
+    authtoken.require_secret(config)
     return TokenCache(list(servers.values()), tls_context(config))
 
 

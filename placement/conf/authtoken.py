@@ -30,7 +30,7 @@ def validate(config: cfg.ConfigOpts) -> None:
     section = config[GROUP].auth_section or GROUP
     if not config[section].auth_type:
         raise sources.missing_option(config, 'auth_type', section)
-    secret(config)
+    require_secret(config)
     memcached_servers(config)
 
 
@@ -39,16 +39,13 @@ def strategy(config: cfg.ConfigOpts) -> str:
     return str(config[GROUP].memcache_security_strategy).lower()
 
 
-def secret(config: cfg.ConfigOpts) -> str:
-    """Return the secret for tokens in memcached; an empty text if they are not protected.
+def require_secret(config: cfg.ConfigOpts) -> None:
+    """Require a secret if tokens in memcached are protected.
 
     :raises sources.MissingOption: there is no secret
     """
-    if strategy(config) == 'none':
-        return ''
-    if not (value := config[GROUP].memcache_secret_key):
+    if strategy(config) != 'none' and not config[GROUP].memcache_secret_key:
         raise sources.missing_option(config, 'memcache_secret_key', GROUP)
-    return str(value)
 
 
 def memcached_servers(config: cfg.ConfigOpts) -> dict[str, Address]:

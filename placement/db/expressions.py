@@ -52,21 +52,9 @@ def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     return _capacity_of(inventory, sql.ExactFloat(inventory.c.allocation_ratio))
 
 
-def allows(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
-    """Return whether min_unit, max_unit and step_size of the `inventory` row allow `amount`."""
-    if isinstance(amount, int):
-        if amount > MAX_INT:  # No max_unit is larger, and drivers cannot send such numbers.
-            return sa.false()
-        amount = sa.literal(amount, sa.Integer)
-    return sa.and_(
-        inventory.c.min_unit <= amount,
-        inventory.c.max_unit >= amount,
-        sql.Remainder(amount, inventory.c.step_size) == 0,
-    )
-
-
 def can_serve(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
-    """Return whether `allows()` is true and the `inventory` row has enough free capacity."""
+    """Return whether the `inventory` row allows `amount`, and has enough free capacity."""
+    # No max_unit is larger, and drivers cannot send such numbers.
     if isinstance(amount, int) and amount > MAX_INT:
         return sa.false()
     needed = used(inventory) + amount
@@ -85,7 +73,18 @@ def largest_amount(inventory: sa.FromClause) -> sa.ColumnElement[float]:
 
 def _fits_if_unused(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
     """Return a cheap condition that excludes most rows before the server sums their allocations."""
-    return sa.and_(allows(inventory, amount), _nominal_capacity(inventory) >= amount * TOLERANCE)
+    return sa.and_(_allows(inventory, amount), _nominal_capacity(inventory) >= amount * TOLERANCE)
+
+
+def _allows(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
+    """Return whether min_unit, max_unit and step_size of the `inventory` row allow `amount`."""
+    if isinstance(amount, int):
+        amount = sa.literal(amount, sa.Integer)
+    return sa.and_(
+        inventory.c.min_unit <= amount,
+        inventory.c.max_unit >= amount,
+        sql.Remainder(amount, inventory.c.step_size) == 0,
+    )
 
 
 def _nominal_capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
