@@ -37,25 +37,14 @@ def _report(config: cfg.ConfigOpts) -> int:
     # The library for templates is part of an extra, which other commands do not need.
     from placement.admin.report import contents, page
 
-    path = config.category.file
-    known = console.read_names(config.category.names)
-    queries = reading.parse_named(config.category.headroom)
-    if path != atomic_file.STANDARD:
-        atomic_file.check(path)
+    options = config.category
+    known = console.read_names(options.names)
+    queries = reading.parse_named(options.headroom)
+    if options.file != atomic_file.STANDARD:
+        atomic_file.check(options.file)
     with engine.snapshot() as conn:
-        shown = contents.read(
-            conn,
-            config.placement_database.connection,
-            config.placement.incomplete_consumer_project_id,
-            output.progress,
-            known,
-            queries,
-            config.category.drain,
-        )
+        shown = contents.read(conn, config, known, queries, options.drain, output.progress)
     rendered = page.render(shown, output.progress)
-    with atomic_file.destination(path) as file:
-        # Standard output has no buffer, so a write to it can be incomplete.
-        rest = memoryview(rendered)
-        while rest:
-            rest = rest[file.write(rest) :]
+    with atomic_file.destination(options.file) as file:
+        file.write(rendered)
     return 0

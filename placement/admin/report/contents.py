@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import os_resource_classes
+from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement import version
@@ -30,7 +31,7 @@ from placement.admin.drain.reading import all_trees
 from placement.admin.drain.report import Drain
 from placement.admin.headroom import reading
 from placement.admin.headroom.result import Headroom
-from placement.candidates.model import Provider, ProviderInventory, Query
+from placement.candidates.model import Provider, Query
 from placement.candidates.sharing import SharingProviders
 from placement.capacity import capacity_of
 from placement.conf import database_url
@@ -61,33 +62,40 @@ _CONSUMERS_OF_PROVIDERS = (
 _NUMBER_OF_CONSUMERS = sa.select(sa.func.count()).select_from(_CONSUMERS)
 
 
-# Resource class id -> the sums of inventories (see `sums`).
+# A resource class id, and amounts in units of the class by name (see `amounts`).
+Amounts = tuple[int, Mapping[str, int]]
+# Resource class id -> the sums of the amounts of inventories.
 Totals = dict[int, Counter[str]]
 
 
-def sums(inventory: ProviderInventory, disabled: bool) -> dict[str, int]:
-    """Return what an inventory adds to the sums of its class, in units of the class.
+def amounts(provider: Provider, disabled: bool) -> Iterator[Amounts]:
+    """Yield what each inventory of a provider adds to the sums of its class.
 
     The `capacity` is negative if more is reserved than the total. It is `nominal` if nothing was
     reserved. What claims can use is `free`: an inventory whose usage exceeds its capacity, and an
     inventory of a disabled tree, count as 0.
 
-    :param disabled: whether the tree of the inventory is disabled
+    :param disabled: whether the tree of the provider is disabled
     """
-    whole = capacity(inventory)
-    return {
-        'inventories': 1,
-        'capacity': whole,
-        'used': inventory.used,
-        'free': 0 if disabled else max(0, whole - inventory.used),
-        'reserved': inventory.reserved,
-        'nominal': int(capacity_of(inventory.total, 0, inventory.allocation_ratio)),
-    }
+    for class_id, inventory in provider.inventories.items():
+        capacity = int(inventory.capacity)
+        found = {
+            'inventories': 1,
+            'capacity': capacity,
+            'used': inventory.used,
+            'free': 0 if disabled else max(0, capacity - inventory.used),
+            'reserved': inventory.reserved,
+            'nominal': int(capacity_of(inventory.total, 0, inventory.allocation_ratio)),
+        }
+        yield class_id, found
 
 
-def capacity(inventory: ProviderInventory) -> int:
-    """Return the number of whole units; negative if more is reserved than the total."""
-    return int(inventory.capacity)
+def summed(found: Iterable[Amounts]) -> Totals:
+    """Return the sums of amounts."""
+    totals: Totals = defaultdict(Counter)
+    for class_id, one in found:
+        totals[class_id].update(one)
+    return totals
 
 
 class Consumer(NamedTuple):
@@ -103,17 +111,15 @@ class Consumer(NamedTuple):
     amounts: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """An aggregate or a trait with the number of its trees, or a project with its consumers."""
 
     name: str
-    count: int
+    number: int
     totals: Totals
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """A root provider with its descendants.
 
     :ivar root: in a damaged database, the root of providers can be in another tree
@@ -173,26 +179,24 @@ class Contents:
 
 def read(
     conn: sa.Connection,
-    database: str,
-    incomplete_project: str,
-    progress: Progress,
+    config: cfg.ConfigOpts,
     known: Names,
     queries: Mapping[str, Query[str]],
     with_drains: bool,
+    progress: Progress,
 ) -> Contents:
     """Return what the page shows.
 
     :param conn: a connection from `engine.snapshot()`, so that all parts of the page
         show the same state
-    :param database: the URL of the database
-    :param incomplete_project: the option `[placement] incomplete_consumer_project_id`
     :param known: the names that stand before UUIDs
     :param queries: the queries whose headroom the page shows, by name
     :param with_drains: whether to show which trees can be drained
     :raises CannotProceedError: a class or trait of a query does not exist, or `with_drains`, and
         the consumer of an allocation does not exist
     """
-    findings = audit.findings(conn, incomplete_project=incomplete_project, report=progress)
+    incomplete = config.placement.incomplete_consumer_project_id
+    findings = audit.findings(conn, incomplete_project=incomplete, report=progress)
     found = cloud.read(conn, progress)
     found = dataclasses.replace(
         found,
@@ -202,11 +206,10 @@ def read(
     types = dict(map(tuple, conn.execute(sa.select(_TYPES.c.id, _TYPES.c.name))))
     rows = conn.execute(_CONSUMERS_OF_PROVIDERS).all()
     simulated = reading.read(conn, list(queries.values()), progress, found.providers)
-    has_revision = sa.inspect(conn).has_table(migration.REVISION_TABLE)
     return Contents(
         time=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
-        database=database_url.masked(database) or '',
-        schema=(migration.read_revision(conn) if has_revision else None) or 'unknown',
+        database=database_url.masked(config.placement_database.connection) or '',
+        schema=migration.read_version(conn) or 'unknown',
         version=version.version_string(),
         cloud=found,
         trees=trees(found),
@@ -277,16 +280,15 @@ def trees(read: Cloud) -> list[Tree]:
     found = []
     for id_, of_root in members.items():
         root = by_id[id_]
-        ordered = list(_parents_first(root, of_root, read.names)) if len(of_root) > 1 else of_root
+        ordered = list(_parents_first(root, of_root, read.names))
         positions = {provider.id: position for position, provider in enumerate(ordered)}
         # A provider whose parent is missing is displayed below the root.
-        parents = [positions.get(one.parent_id or root.id, 0) for one in ordered[1:]]
+        parents = [-1, *(positions.get(one.parent_id or root.id, 0) for one in ordered[1:])]
         disabled = disabled_trait in root.traits
-        totals = _totals(ordered, disabled)
+        totals = summed(item for one in ordered for item in amounts(one, disabled))
         fullest, fullness = _fullest(totals, read)
         is_pool = sharing_trait in root.traits and cpus.isdisjoint(totals)
         available = sharing.of_tree(id_, ordered)
-        parents = [-1, *parents]
         found.append(
             Tree(root, ordered, parents, totals, fullest, fullness, disabled, is_pool, available)
         )
@@ -313,30 +315,18 @@ def _parents_first(
             waiting += children[provider.id]
 
 
-def _totals(providers: Iterable[Provider], disabled: bool) -> Totals:
-    totals: Totals = defaultdict(Counter)
-    for provider in providers:
-        for class_id, inventory in provider.inventories.items():
-            totals[class_id].update(sums(inventory, disabled))
-    return totals
-
-
 def _fullest(totals: Totals, read: Cloud) -> tuple[int | None, float]:
     """Return the class with the highest fullness, and its fullness.
 
     Of several classes, it is the first one by name. A class without capacity and usage has no
     fullness; that of other classes without capacity is infinite.
     """
-    found = [
-        (
-            total['used'] / total['capacity'] if total['capacity'] > 0 else float('inf'),
-            read.class_name(class_id),
-            class_id,
-        )
+    fullness = {
+        class_id: total['used'] / total['capacity'] if total['capacity'] > 0 else float('inf')
         for class_id, total in totals.items()
         if total['used'] or total['capacity']
-    ]
-    if not found:
+    }
+    if not fullness:
         return None, -1.0
-    fullness, _, class_id = min(found, key=lambda one: (-one[0], *one[1:]))
-    return class_id, fullness
+    fullest = min(fullness, key=lambda id_: (-fullness[id_], read.class_name(id_), id_))
+    return fullest, fullness[fullest]

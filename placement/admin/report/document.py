@@ -6,23 +6,15 @@ positions of classes, traits, aggregates, and providers in their lists replace t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import heapq
-import itertools
 from typing import Any
 
 from placement.admin.console import printable
 from placement.admin.drain.render import amounts
 from placement.admin.drain.report import IMPOSSIBLE, NOT_FOUND, Drain
-from placement.admin.report.contents import (
-    Consumer,
-    Contents,
-    Part,
-    Totals,
-    Tree,
-    capacity,
-    sums,
-)
+from placement.admin.report import contents
+from placement.admin.report.contents import Amounts, Contents, Part, Totals, Tree
 
 # The table and the map show at most this number of trees.
 TREES = 20_000
@@ -38,26 +30,23 @@ NEARLY_FULL = 0.9
 _SUMS = ('capacity', 'used', 'free', 'reserved', 'nominal')
 # The words for a drain that does not fit.
 _NOT_DRAINABLE = {IMPOSSIBLE: 'no', NOT_FOUND: 'no plan'}
-# The columns of providers, and those of inventories without the class, capacity, and usage.
-_PROVIDER = ('name', 'uuid', 'generation', 'parent', 'traits', 'aggregates', 'inventories')
+# The columns of inventories without the class, capacity, and usage.
 _INVENTORY = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 
 Document = dict[str, Any]
-# Value -> its position. A missing value gets the next position when it is read.
-Positions = defaultdict[Any, int]
+# Value -> its position.
+Positions = dict[Any, int]
 
 
-def _positions(values: Iterable[Any] = ()) -> Positions:
+def _positions(values: Iterable[Any]) -> Positions:
     """Return the positions of values without repetitions."""
-    found: Positions = defaultdict(itertools.count().__next__)
-    for value in values:
-        found[value]  # adds the value
-    return found
+    return {value: position for position, value in enumerate(dict.fromkeys(values))}
 
 
-def _columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Document:
-    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(names)
-    return dict(zip(names, columns, strict=True))
+def _encoded(values: Iterable[Any]) -> tuple[list[int], list[Any]]:
+    """Return for each value its position among the different values, and these values."""
+    positions: Positions = {}
+    return [positions.setdefault(value, len(positions)) for value in values], list(positions)
 
 
 def _text(name: str) -> str:
@@ -67,9 +56,8 @@ def _text(name: str) -> str:
 
 def build(shown: Contents) -> Document:
     """Return the document."""
-    totals = _sum(tree.totals for tree in shown.trees)
+    totals = contents.summed(item for tree in shown.trees for item in tree.totals.items())
     classes = _positions([*sorted(totals), *(class_id for _, class_id, _ in shown.cloud.usage)])
-    traits, aggregates = shown.cloud.traits, shown.cloud.aggregates
     return {
         'classes': [_text(shown.cloud.class_name(class_id)) for class_id in classes],
         'main_classes': [classes[class_id] for class_id in _main_classes(shown.trees)],
@@ -80,20 +68,11 @@ def build(shown: Contents) -> Document:
         **_providers(shown, classes),
         **_trees(shown, classes),
         'parts': {
-            'aggregate': _links(shown.trees, 'aggregates', aggregates, classes),
-            'trait': _links(shown.trees, 'traits', traits, classes),
+            'aggregate': _links(shown.trees, 'aggregates', shown.cloud.aggregates, classes),
+            'trait': _links(shown.trees, 'traits', shown.cloud.traits, classes),
             'project': _projects(shown.projects, totals, classes),
         },
     }
-
-
-def _sum(all_totals: Iterable[Totals]) -> Totals:
-    """Return the sums of several trees."""
-    result: Totals = defaultdict(Counter)
-    for totals in all_totals:
-        for class_id, total in totals.items():
-            result[class_id].update(total)
-    return result
 
 
 def _main_classes(trees: Iterable[Tree]) -> list[int]:
@@ -105,40 +84,33 @@ def _main_classes(trees: Iterable[Tree]) -> list[int]:
 def _providers(shown: Contents, classes: Positions) -> Document:
     """Return the columns of the providers in the order of the trees, and of their inventories."""
     cloud, first = shown.cloud, shown.trees[:TREES]
-    trait_sets, aggregate_sets, shapes = _positions(), _positions(), _positions()
-    providers = [
-        (
-            _text(cloud.names[one.id]),
-            _text(one.uuid),
-            cloud.generations[one.id],
-            parent,
-            trait_sets[one.traits],
-            aggregate_sets[one.aggregates],
-            len(one.inventories),
-        )
-        for tree in first
-        for one, parent in zip(tree.providers, tree.parents, strict=True)
-    ]
-    inventories = [
-        (shapes[inventory._replace(used=0)], inventory.used)
-        for tree in first
-        for one in tree.providers
-        for inventory in one.inventories.values()
-    ]
-    columns_of_shapes = [
-        (classes[one.class_id], capacity(one), *(getattr(one, name) for name in _INVENTORY))
-        for one in shapes
-    ]
+    providers = [one for tree in first for one in tree.providers]
+    inventories = [inventory for one in providers for inventory in one.inventories.values()]
+    trait_sets, different_traits = _encoded(one.traits for one in providers)
+    aggregate_sets, different_aggregates = _encoded(one.aggregates for one in providers)
+    shapes, different_shapes = _encoded(one._replace(used=0) for one in inventories)
     return {
-        'providers': _columns(_PROVIDER, providers),
-        'inventories': _columns(('shape', 'used'), inventories),
-        **_sets('trait', trait_sets, cloud.traits),
-        **_sets('aggregate', aggregate_sets, cloud.aggregates),
-        'shapes': _columns(('class', 'capacity', *_INVENTORY), columns_of_shapes),
+        'providers': {
+            'name': [_text(cloud.names[one.id]) for one in providers],
+            'uuid': [_text(one.uuid) for one in providers],
+            'generation': [cloud.generations[one.id] for one in providers],
+            'parent': [parent for tree in first for parent in tree.parents],
+            'traits': trait_sets,
+            'aggregates': aggregate_sets,
+            'inventories': [len(one.inventories) for one in providers],
+        },
+        'inventories': {'shape': shapes, 'used': [one.used for one in inventories]},
+        **_sets('trait', different_traits, cloud.traits),
+        **_sets('aggregate', different_aggregates, cloud.aggregates),
+        'shapes': {
+            'class': [classes[one.class_id] for one in different_shapes],
+            'capacity': [int(one.capacity) for one in different_shapes],
+            **{name: [getattr(one, name) for one in different_shapes] for name in _INVENTORY},
+        },
     }
 
 
-def _sets(kind: str, sets: Collection[frozenset[int]], names_of: Mapping[int, str]) -> Document:
+def _sets(kind: str, sets: Iterable[frozenset[int]], names_of: Mapping[int, str]) -> Document:
     """Return the names of all ids, and for each set the positions of its names, sorted by name."""
     positions = _positions(id_ for ids in sets for id_ in ids)
     names = [_text(names_of.get(id_) or f'unknown {id_}') for id_ in positions]
@@ -155,30 +127,29 @@ def _trees(shown: Contents, classes: Positions) -> Document:
     first, drains = shown.trees[:TREES], shown.drains
     shown_at = _positions(one.id for tree in first for one in tree.providers)
     served = Counter(one.id for tree in shown.trees for one in tree.sharing)
-    sharing, sets = _positions(), _positions()
-    trees = [
-        (
-            len(tree.providers),
-            len(shown.consumers.get(tree.root.id, ())),
-            -1 if tree.fullest is None else classes[tree.fullest],
-            sets[tuple(sharing[one.id, one.uuid] for one in tree.sharing)],
-            int(tree.disabled),
-        )
-        for tree in first
-    ]
-    # The position is -1 if the page does not show the provider.
-    providers = [
-        (_text(shown.cloud.names[id_]), _text(uuid), shown_at.get(id_, -1), served[id_])
-        for id_, uuid in sharing
-    ]
+    sharing = {one.id: one for tree in first for one in tree.sharing}
+    positions = _positions(sharing)
+    sets, different_sets = _encoded(
+        tuple(positions[one.id] for one in tree.sharing) for tree in first
+    )
     return {
         'all_trees': len(shown.trees),
         'trees': {
-            **_columns(('size', 'consumers', 'fullest', 'sharing', 'disabled'), trees),
+            'size': [len(tree.providers) for tree in first],
+            'consumers': [len(shown.consumers.get(tree.root.id, ())) for tree in first],
+            'fullest': [classes.get(tree.fullest, -1) for tree in first],
+            'sharing': sets,
+            'disabled': [int(tree.disabled) for tree in first],
             'drain': None if drains is None else [_drain(drains, tree) for tree in first],
         },
-        'sharing_sets': list(sets),
-        'sharing_providers': _columns(('name', 'uuid', 'position', 'trees'), providers),
+        'sharing_sets': different_sets,
+        'sharing_providers': {
+            'name': [_text(shown.cloud.names[id_]) for id_ in sharing],
+            'uuid': [_text(one.uuid) for one in sharing.values()],
+            # -1 if the page does not show the provider.
+            'position': [shown_at.get(id_, -1) for id_ in sharing],
+            'trees': [served[id_] for id_ in sharing],
+        },
     }
 
 
@@ -197,42 +168,33 @@ def consumers(shown: Contents) -> Document:
 
     The page reads this document when it shows the first tree, because it can be large.
     """
-    types, projects, amount_sets = _positions(), _positions(), _positions()
-    of_trees = [
-        _largest(shown.consumers.get(tree.root.id, ()), tree.fullest)
-        for tree in shown.trees[:TREES]
-    ]
-    rows = [
-        (
-            _text(one.name),
-            types[_text(one.type)],
-            projects[_text(one.project)],
-            amount_sets[
-                tuple(
-                    (_text(shown.cloud.class_name(id_)), one.amounts[id_])
-                    for id_ in sorted(one.amounts)
-                )
-            ],
-        )
-        for of_tree in of_trees
-        for one in of_tree
-    ]
+    of_trees = [_largest(shown, tree) for tree in shown.trees[:TREES]]
+    found = [one for of_tree in of_trees for one in of_tree]
+    types, different_types = _encoded(_text(one.type) for one in found)
+    projects, different_projects = _encoded(_text(one.project) for one in found)
+    amount_sets, different_amounts = _encoded(
+        tuple((_text(shown.cloud.class_name(id_)), one.amounts[id_]) for id_ in sorted(one.amounts))
+        for one in found
+    )
     return {
         'size': list(map(len, of_trees)),
-        **_columns(('name', 'type', 'project', 'amounts'), rows),
-        'types': list(types),
-        'projects': list(projects),
-        'amount_sets': list(amount_sets),
+        'name': [_text(one.name) for one in found],
+        'type': types,
+        'project': projects,
+        'amounts': amount_sets,
+        'types': different_types,
+        'projects': different_projects,
+        'amount_sets': different_amounts,
     }
 
 
-def _largest(found: Sequence[Consumer], class_id: int | None) -> list[Consumer]:
-    """Return the consumers with the largest usage of a class, sorted by usage and name."""
+def _largest(shown: Contents, tree: Tree) -> list[contents.Consumer]:
+    """Return the consumers with the largest usage of the fullest class, by usage and name."""
 
-    def key(one: Consumer) -> tuple[int, str]:
-        return (0 if class_id is None else -one.amounts.get(class_id, 0), one.name)
+    def key(one: contents.Consumer) -> tuple[int, str]:
+        return (0 if tree.fullest is None else -one.amounts.get(tree.fullest, 0), one.name)
 
-    return heapq.nsmallest(CONSUMERS, found, key)
+    return heapq.nsmallest(CONSUMERS, shown.consumers.get(tree.root.id, ()), key)
 
 
 def _links(
@@ -245,26 +207,25 @@ def _links(
     :param attribute: `aggregates` or `traits`
     """
     # PERF: many providers have the same links, so the sums are first formed by sets of links.
-    by_links: dict[frozenset[int], Totals] = defaultdict(lambda: defaultdict(Counter))
+    by_links: dict[frozenset[int], list[Amounts]] = defaultdict(list)
     counts: Counter[int] = Counter()
     for tree in trees:
         of_root = of_tree = getattr(tree.root, attribute)
         for provider in tree.providers:
             links = of_root | getattr(provider, attribute)
             of_tree |= links
-            totals = by_links[links]
-            for class_id, inventory in provider.inventories.items():
-                totals[class_id].update(sums(inventory, tree.disabled))
+            by_links[links] += contents.amounts(provider, tree.disabled)
         counts.update(of_tree)
-    of_links: dict[int, list[Totals]] = defaultdict(list)
-    for links, totals in by_links.items():
+    of_links: dict[int, list[Amounts]] = defaultdict(list)
+    for links, found in by_links.items():
+        totals = contents.summed(found)
         for link in links:
-            of_links[link].append(totals)
+            of_links[link] += totals.items()
     parts = [
-        Part(names.get(link) or f'unknown {link}', count, _sum(of_links[link]))
+        Part(names.get(link) or f'unknown {link}', count, contents.summed(of_links[link]))
         for link, count in counts.items()
     ]
-    first = heapq.nsmallest(LINKS, parts, key=lambda part: (-part.count, part.name))
+    first = heapq.nsmallest(LINKS, parts, key=lambda part: (-part.number, part.name))
     return _parts(first, len(parts), classes)
 
 
@@ -287,14 +248,18 @@ def _parts(parts: Sequence[Part], number: int, classes: Positions) -> Document:
 
     :param number: the number of all of them, including those that are not shown
     """
-    rows = [
-        (position, classes[class_id], *(total[name] for name in _SUMS))
+    totals = [
+        (position, class_id, total)
         for position, part in enumerate(parts)
         for class_id, total in part.totals.items()
     ]
     return {
         'all': number,
         'name': [_text(part.name) for part in parts],
-        'count': [part.count for part in parts],
-        'totals': _columns(('part', 'class', *_SUMS), rows),
+        'count': [part.number for part in parts],
+        'totals': {
+            'part': [position for position, _, _ in totals],
+            'class': [classes[class_id] for _, class_id, _ in totals],
+            **{name: [total[name] for _, _, total in totals] for name in _SUMS},
+        },
     }
