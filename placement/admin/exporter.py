@@ -6,7 +6,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 from placement.admin import cloud
 from placement.admin.cloud import Cloud
@@ -25,18 +25,6 @@ _CHECKED, _DRAINABLE = 'placement_trees_checked', 'placement_trees_drainable'
 
 # The values of the labels, and the value, of each sample.
 Samples = Iterable[tuple[tuple[str, ...], float]]
-
-
-class Listed(NamedTuple):
-    """An inventory of a provider that the API lists.
-
-    :ivar labels: the names of the provider and of the resource class
-    :ivar generation: the generation of the provider
-    """
-
-    labels: tuple[str, str]
-    inventory: ProviderInventory
-    generation: int
 
 
 @dataclass(frozen=True)
@@ -61,16 +49,15 @@ class State:
         return [one for one in self.cloud.providers if one.root_id in self.cloud.names]
 
     @functools.cached_property
-    def inventories(self) -> Collection[Listed]:
-        """The inventories of these providers, sorted by labels."""
+    def inventories(self) -> Collection[tuple[tuple[str, ...], ProviderInventory, int]]:
+        """The labels, the inventory, and the generation of the provider, of these providers."""
         read = self.cloud
-        inventories = [
-            Listed((read.names[one.id], read.classes[id_]), inventory, read.generations[one.id])
+        return [
+            ((read.names[one.id], read.classes[id_]), inventory, read.generations[one.id])
             for one in self.providers
             for id_, inventory in one.inventories.items()
             if id_ in read.classes
         ]
-        return sorted(inventories, key=lambda one: one.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +74,15 @@ class Metric:
     samples: Callable[[State], Samples] | None = None
 
 
-def _of_inventories(text: str, value: Callable[[Listed], float]) -> Metric:
+def _of_inventories(text: str, value: Callable[[ProviderInventory, int], float]) -> Metric:
     # These labels, and the first five names, are those of openstack-exporter, so that existing
     # dashboards can be used.
     return Metric(
         text,
         ('hostname', 'resourcetype'),
-        lambda state: ((one.labels, value(one)) for one in state.inventories),
+        lambda state: (
+            (labels, value(one, generation)) for labels, one, generation in state.inventories
+        ),
     )
 
 
@@ -102,39 +91,25 @@ def _single(text: str, value: Callable[[State], float]) -> Metric:
 
 
 def _info(state: State) -> Samples:
-    read = state.cloud
-    disabled = {one.id for one in read.providers if read.disabled_trait in one.traits}
-    return sorted(
-        (
-            (
-                read.names[one.id],
-                one.uuid,
-                read.names[one.root_id],
-                str(one.root_id in disabled).lower(),
-            ),
-            1,
-        )
-        for one in state.providers
-    )
+    names, trait = state.cloud.names, state.cloud.disabled_trait
+    disabled = {one.id for one in state.cloud.providers if trait in one.traits}
+    for one in state.providers:
+        is_disabled = str(one.root_id in disabled).lower()
+        yield (names[one.id], one.uuid, names[one.root_id], is_disabled), 1
 
 
 def _aggregates(state: State) -> Samples:
     names, uuids = state.cloud.names, state.cloud.aggregates
-    return sorted(
-        ((names[one.id], uuids[id_]), 1)
-        for one in state.providers
-        for id_ in one.aggregates
-        if id_ in uuids
-    )
+    for one in state.providers:
+        for id_ in one.aggregates & uuids.keys():
+            yield (names[one.id], uuids[id_]), 1
 
 
 def _project_usage(state: State) -> Samples:
     projects, classes = state.cloud.projects, state.cloud.classes
-    return sorted(
-        ((projects[project], classes[class_id]), used)
-        for project, class_id, used in state.cloud.usage
-        if project in projects and class_id in classes
-    )
+    for project, class_id, used in state.cloud.usage:
+        if project in projects and class_id in classes:
+            yield (projects[project], classes[class_id]), used
 
 
 METRICS: Mapping[str, Metric] = {
@@ -148,28 +123,28 @@ METRICS: Mapping[str, Metric] = {
     ),
     'openstack_placement_resource_total': _of_inventories(
         'Total amount of a resource class that a resource provider has.',
-        lambda one: one.inventory.total,
+        lambda one, _: one.total,
     ),
     'openstack_placement_resource_reserved': _of_inventories(
         'Amount of a resource class that is reserved on a resource provider.',
-        lambda one: one.inventory.reserved,
+        lambda one, _: one.reserved,
     ),
     'openstack_placement_resource_allocation_ratio': _of_inventories(
         'Allocation ratio of a resource class on a resource provider.',
-        lambda one: one.inventory.allocation_ratio,
+        lambda one, _: one.allocation_ratio,
     ),
     'openstack_placement_resource_usage': _of_inventories(
         'Amount of a resource class that is allocated on a resource provider.',
-        lambda one: one.inventory.used,
+        lambda one, _: one.used,
     ),
     'openstack_placement_resource_generation': _of_inventories(
-        'Generation of the resource provider.', lambda one: one.generation
+        'Generation of the resource provider.', lambda _, generation: generation
     ),
     'placement_resource_capacity': _of_inventories(
         'Capacity of a resource class on a resource provider: (total - reserved) * '
         'allocation_ratio, truncated to an integer.',
         # Truncated as in the response to GET /allocation_candidates.
-        lambda one: int(one.inventory.capacity),
+        lambda one, _: int(one.capacity),
     ),
     'placement_provider_info': Metric(
         'A resource provider: its UUID, the name of its root provider, and whether the root is '
@@ -215,8 +190,10 @@ class Collector:
             for name, metric in METRICS.items():
                 if name not in state.without:
                     family = GaugeMetricFamily(name, metric.help, labels=metric.labels)
-                    computed = state.computed.get(name, ())
-                    for labels, value in metric.samples(state) if metric.samples else computed:
+                    samples = state.computed.get(name, ())
+                    if metric.samples:
+                        samples = sorted(metric.samples(state), key=lambda sample: sample[0])
+                    for labels, value in samples:
                         family.add_metric(labels, value)
                     yield family
                 advance(1)

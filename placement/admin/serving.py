@@ -4,7 +4,7 @@ A read of the database, and a text, serve all requests that wait for them. Both 
 optional requirements; import this module only to serve.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 import contextlib
 import functools
@@ -40,6 +40,8 @@ THREADS = 16
 # A page keeps at most this number of texts. Prometheus servers of different versions request
 # different formats.
 _TEXTS = 4
+# The request for which a text is rendered, without its headers.
+_GET = {'REQUEST_METHOD': 'GET', 'PATH_INFO': '/metrics'}
 
 
 class Shared(Generic[T]):
@@ -51,6 +53,7 @@ class Shared(Generic[T]):
     :param function: returns the result, or raises an exception
     :param keep: the number of seconds since the start of a successful call for which its result is
         returned; a failure is only returned to those who wait for the call
+    :ivar latest: the result of the last successful call; None before its end
     """
 
     def __init__(self, function: Callable[[], T], keep: float) -> None:
@@ -59,6 +62,7 @@ class Shared(Generic[T]):
         self._lock = threading.Lock()
         self._started = 0.0
         self._future: Future[T] | None = None
+        self.latest: T | None = None
 
     def result(self, seconds: float) -> T:
         """Return the result of a running or recent call, or else of a new one.
@@ -76,6 +80,12 @@ class Shared(Generic[T]):
                 threading.Thread(target=self._execute, args=(future,), daemon=True).start()
         return future.result(seconds)
 
+    def refreshed(self) -> T | None:
+        """Return the latest result, and start a call in the background if it is too old."""
+        with contextlib.suppress(TimeoutError):
+            self.result(0)
+        return self.latest
+
     def _is_usable(self, future: Future[T]) -> bool:
         if not future.done():
             return True
@@ -83,42 +93,24 @@ class Shared(Generic[T]):
 
     def _execute(self, future: Future[T]) -> None:
         try:
-            future.set_result(self._function())
+            self.latest = self._function()
+            future.set_result(self.latest)
         except Exception as exc:
             future.set_exception(exc)
 
 
-class Latest:
-    """The samples of the last computation, which runs in the background.
-
-    There are none before the end of the first computation, and after a failure.
+def samples(what: str, compute: Callable[[], dict[str, Samples]]) -> dict[str, Samples]:
+    """Return the samples of a computation in the background; none after a failure.
 
     :param what: what is computed, for a message
     :param compute: returns the samples, by the name of the metric
-    :param interval: the minimum number of seconds between the starts of two computations
     """
-
-    def __init__(
-        self, what: str, compute: Callable[[], Mapping[str, Samples]], interval: float
-    ) -> None:
-        self._what = what
-        self._compute = compute
-        self._shared = Shared(self._keep_result, interval)
-        self._latest: Mapping[str, Samples] = {}
-
-    def value(self) -> Mapping[str, Samples]:
-        """Return the last samples, and start a computation if they are too old."""
-        with contextlib.suppress(TimeoutError):
-            self._shared.result(0)
-        return self._latest
-
-    def _keep_result(self) -> None:
-        try:
-            self._latest = self._compute()
-        except Exception as exc:
-            self._latest = {}
-            LOG.debug('The computation of the %s failed', self._what, exc_info=True)
-            LOG.warning('The %s cannot be computed: %s', self._what, messages.sentence(exc))
+    try:
+        return compute()
+    except Exception as exc:
+        LOG.debug('The computation of the %s failed', what, exc_info=True)
+        LOG.warning('The %s cannot be computed: %s', what, messages.sentence(exc))
+        return {}
 
 
 def _page(collector: Collector) -> Page:
@@ -128,12 +120,7 @@ def _page(collector: Collector) -> Page:
     @functools.lru_cache(_TEXTS)
     def page(accept: str, encoding: str) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
         headers: list[tuple[str, str]] = []
-        environ = {
-            'REQUEST_METHOD': 'GET',
-            'PATH_INFO': '/metrics',
-            'HTTP_ACCEPT': accept,
-            'HTTP_ACCEPT_ENCODING': encoding,
-        }
+        environ = {**_GET, 'HTTP_ACCEPT': accept, 'HTTP_ACCEPT_ENCODING': encoding}
         body = application(environ, lambda _status, found: headers.extend(found))
         return [*headers, ('Vary', 'Accept, Accept-Encoding')], body
 
@@ -153,7 +140,7 @@ class Application:
         self._pages = Shared(self._read_page, keep)
         self._page_without_database = _page(Collector(None))
         self._lock = threading.Lock()
-        self._available = True
+        self._is_down = False
         self._unlisted = 0
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -174,17 +161,23 @@ class Application:
         return body
 
     def _page(self, seconds: float) -> Page:
+        """Return the page; log the first failure, and the first success after a failure."""
+        page, failure = self._page_without_database, ''
         try:
             page = self._pages.result(seconds)
         except TimeoutError:
-            self._log_change(f'There is no result after {seconds:g} seconds.')
+            failure = f'There is no result after {seconds:g} seconds.'
         except Exception as exc:
             LOG.debug('The read of the database failed', exc_info=True)
-            self._log_change(messages.sentence(exc))
-        else:
-            self._log_change(None)
-            return page
-        return self._page_without_database
+            failure = messages.sentence(exc)
+        with self._lock:
+            changed = self._is_down != bool(failure)
+            self._is_down = bool(failure)
+        if changed and failure:
+            LOG.warning('The database cannot be read: %s', failure)
+        elif changed:
+            LOG.info('The database can be read again.')
+        return page
 
     def _read_page(self) -> Page:
         state = self._read()
@@ -198,27 +191,15 @@ class Application:
         self._unlisted = unlisted
         return _page(Collector(state))
 
-    def _log_change(self, failure: str | None) -> None:
-        """Log the first failure, and the first success after a failure."""
-        available = failure is None
-        with self._lock:
-            changed = available != self._available
-            self._available = available
-        if changed and available:
-            LOG.info('The database can be read again.')
-        elif changed:
-            LOG.warning('The database cannot be read: %s', failure)
-
 
 def _seconds_to_wait(scrape_timeout: str | None) -> float:
     """Return how long a request can wait for the database.
 
     :param scrape_timeout: the header of Prometheus
     """
-    try:
+    seconds = 0.0
+    with contextlib.suppress(ValueError):
         seconds = float(scrape_timeout or '') * _PART_FOR_WAITING
-    except ValueError:
-        return WAIT_SECONDS
     return min(seconds, WAIT_SECONDS) if seconds > 0 else WAIT_SECONDS
 
 

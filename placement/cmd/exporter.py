@@ -1,7 +1,7 @@
 """The command `placement-manage exporter`: the capacity of the cloud as metrics for Prometheus."""
 
-import argparse
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Callable, Sequence
 import contextlib
 import functools
 import math
@@ -16,7 +16,6 @@ from placement.admin.cloud import unlisted_notice
 from placement.admin.console import CannotProceedError
 from placement.admin.exporter import METRICS, Collector, Samples, State
 from placement.admin.headroom import reading
-from placement.candidates.model import Query
 from placement.cmd import output, program
 
 _TEXT = (
@@ -25,8 +24,6 @@ _TEXT = (
 )
 # Only this machine can connect to the default address.
 ADDRESS = '127.0.0.1:9180'
-CACHE_SECONDS = '30'
-HEADROOM_SECONDS = '300'
 _HOW = """
 --listen ADDRESS:PORT
     where to serve /metrics; default: %(default)s
@@ -48,6 +45,10 @@ _OPTIONS = """
     background, at most every SECONDS
 """
 
+# What is computed in the background, a function that returns the samples by the name of the metric,
+# and the number of seconds between two computations.
+Computation = tuple[str, Callable[[], dict[str, Samples]], float]
+
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
@@ -57,10 +58,10 @@ def add_commands(commands: Any) -> None:
     program.add_options(
         parser,
         _OPTIONS,
-        cache={'default': CACHE_SECONDS},
+        cache={'default': '30'},
         without={'type': program.words, 'default': []},
         headroom={'action': 'append', 'default': []},
-        headroom_interval={'default': HEADROOM_SECONDS},
+        headroom_interval={'default': '300'},
     )
 
 
@@ -75,40 +76,39 @@ def _export(config: cfg.ConfigOpts) -> int:
         raise CannotProceedError(
             f'--without names metrics that do not exist or are required: {", ".join(unknown)}.'
         )
+    computations = [('headroom', lambda: exporter.headroom(queries), options.headroom_interval)]
+    if options.drain_interval is not None:
+        what = 'number of trees that can be drained'
+        computations.append((what, exporter.drains, options.drain_interval))
     if options.once:
-        _print_once(options, queries)
+        _print_once(options, computations)
     else:
-        _serve(options, queries, *address)
+        _serve(options, computations, *address)
     return 0
 
 
-def _print_once(options: argparse.Namespace, queries: Mapping[str, Query[str]]) -> None:
+def _print_once(options: Any, computations: Sequence[Computation]) -> None:
     # The library is an optional requirement.
     import prometheus_client
 
-    drains = {} if options.drain_interval is None else exporter.drains()
-    computed = {**drains, **exporter.headroom(queries)}
+    computed = ChainMap(*(compute() for _, compute, _ in computations))
     read = exporter.read(options.without, output.progress)
     output.notify(unlisted_notice(read.unlisted))
     collector = Collector(State(read, computed, options.without), output.progress)
     # The functions of the library need only the method `collect` of a registry.
-    text = prometheus_client.generate_latest(collector)
-    sys.stdout.buffer.write(text)
+    sys.stdout.buffer.write(prometheus_client.generate_latest(collector))
 
 
-def _serve(
-    options: argparse.Namespace, queries: Mapping[str, Query[str]], host: str, port: int
-) -> None:
+def _serve(options: Any, computations: Sequence[Computation], host: str, port: int) -> None:
     from placement.admin import serving
 
-    headroom = functools.partial(exporter.headroom, queries)
-    computations = [serving.Latest('headroom', headroom, options.headroom_interval)]
-    if options.drain_interval is not None:
-        what = 'number of trees that can be drained'
-        computations.append(serving.Latest(what, exporter.drains, options.drain_interval))
+    shared = [
+        serving.Shared(functools.partial(serving.samples, what, compute), interval)
+        for what, compute, interval in computations
+    ]
 
-    def computed() -> Mapping[str, Samples]:
-        return {name: samples for one in computations for name, samples in one.value().items()}
+    def computed() -> ChainMap[str, Samples]:
+        return ChainMap(*(one.refreshed() or {} for one in shared))
 
     def read() -> State:
         return State(exporter.read(options.without), computed(), options.without)

@@ -34,10 +34,11 @@ class OrderTest(base.TestCase):
     def test_inventories_are_sorted_by_code_points_on_every_database_system(self):
         for name in ('b', 'C', 'a', 'é', 'a-1'):
             self.make_provider(name, {'VCPU': 1, 'DISK_GB': 1})
-        state = exporter.State(exporter.read(), {})
+        families = exporter.Collector(exporter.State(exporter.read(), {})).collect()
+        found = next(one for one in families if one.name == 'placement_resource_capacity')
         self.assertEqual(
             [(name, class_) for name in ('C', 'a', 'a-1', 'b', 'é') for class_ in CLASSES],
-            [one.labels for one in state.inventories],
+            [tuple(sample.labels.values()) for sample in found.samples],
         )
 
 

@@ -1,5 +1,6 @@
 """The server of the exporter: responses with and without the database, and its log."""
 
+import functools
 import gzip
 import logging
 import queue
@@ -28,12 +29,13 @@ class TestCase(base.BaseTestCase):
         self.addCleanup(clock.stop)
 
 
-class LatestTest(TestCase):
+class BackgroundTest(TestCase):
     def setUp(self):
         super().setUp()
         self.results = queue.Queue()
         self.started = queue.Queue()
-        self.latest = serving.Latest('headroom', self.compute, 300)
+        samples = functools.partial(serving.samples, 'headroom', self.compute)
+        self.shared = serving.Shared(samples, 300)
         self.addCleanup(self.results.put, {})
 
     def compute(self):
@@ -44,15 +46,15 @@ class LatestTest(TestCase):
         return result
 
     def wait_for(self, expected):
-        wait_until(lambda: self.latest.value() == expected)
+        wait_until(lambda: self.shared.refreshed() == expected)
 
     def test_samples_are_kept_until_the_next_ones_are_computed(self):
         for _ in range(2):
-            self.assertEqual({}, self.latest.value())
+            self.assertIsNone(self.shared.refreshed())
         self.results.put({'fits': 3})
         self.wait_for({'fits': 3})
         for self.time, started in ((300, 1), (301, 2)):
-            self.assertEqual({'fits': 3}, self.latest.value())
+            self.assertEqual({'fits': 3}, self.shared.refreshed())
             wait_until(lambda count=started: self.started.qsize() == count)
         self.results.put({'fits': 4})
         self.wait_for({'fits': 4})
@@ -66,7 +68,7 @@ class LatestTest(TestCase):
         self.wait_for({})
         self.assertEqual('The headroom cannot be computed: No such trait X.\n', self.log.output)
         # A failure does not lead to more computations.
-        self.assertEqual(({}, 2), (self.latest.value(), self.started.qsize()))
+        self.assertEqual(({}, 2), (self.shared.refreshed(), self.started.qsize()))
 
 
 class ApplicationTest(TestCase):
