@@ -1,6 +1,6 @@
 """The commands `placement-manage export` and `placement-manage import`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import contextlib
 import gzip
 from pathlib import Path
@@ -75,12 +75,10 @@ def _export(config: cfg.ConfigOpts) -> int:
 
 
 def _verdict(counts: Mapping[str, int], done: str) -> str:
-    providers, consumers, allocations = (
-        f'{counts[kind]} {kind}{"s" * (counts[kind] != 1)}'
-        for kind in ('provider', 'consumer', 'allocation')
-    )
+    kinds = ('provider', 'consumer', 'allocation')
+    providers, consumers, allocations = (console.count(counts[kind], kind) for kind in kinds)
     rows = sum(counts.values())
-    return f'{rows} rows are {done}, with {providers}, {consumers}, and {allocations}.'
+    return f'{rows:,} rows are {done}, with {providers}, {consumers}, and {allocations}.'
 
 
 def _key(path: str | None) -> bytes:
@@ -110,18 +108,15 @@ def _import(config: cfg.ConfigOpts) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def _source(name: str) -> Iterator[BinaryIO]:
-    """Yield the file to read from.
+def _source(name: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    """Return the file to read from, as a context.
 
     :raises OSError: the file cannot be opened
     """
     if name == atomic_file.STANDARD:
-        yield sys.stdin.buffer
-        return
+        return contextlib.nullcontext(sys.stdin.buffer)
     is_compressed = name.endswith(atomic_file.COMPRESSED)
-    with gzip.open(name) if is_compressed else Path(name).open('rb') as file:
-        yield cast(BinaryIO, file)
+    return cast(BinaryIO, gzip.open(name) if is_compressed else Path(name).open('rb'))
 
 
 def _report(exceeded: Sequence[Any]) -> None:

@@ -11,14 +11,16 @@ import sqlalchemy as sa
 from placement import exception
 from placement.admin import console
 from placement.admin.console import CannotProceedError
-from placement.admin.transfer import database, kinds
-from placement.admin.transfer.document import Document, InvalidLineError, Line, shown
-from placement.admin.transfer.kinds import KINDS, Field, Kind
+from placement.admin.transfer import export, kinds
+from placement.admin.transfer.kinds import KINDS, Field, InvalidLineError, Kind, Line, shown
 from placement.db import engine, expressions, failures
 from placement.db.sqlalchemy import migration, models
 from placement.objects import resource_class, sync
 
 _ROWS_PER_BATCH = 1000
+_CHANGED = (
+    'Another program changes the database. Nothing is imported. Stop the service, and try again.'
+)
 _PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
 _ALLOCATIONS = models.allocations
@@ -42,16 +44,15 @@ def load(
     :raises exception.OutcomeUnknown: the connection was lost during COMMIT
     """
     migration.require_current()
-    source = Document(file)
+    source = kinds.Document(file)
     with _transaction() as conn, sync.explicit_zero(conn):
-        database.prepare(conn)
-        before = database.counts(conn)
+        export.prepare(conn)
+        expected = export.counts(conn)
         if force:
-            database.require_sound(conn, 'Correct or delete them before the import.')
+            export.require_sound(conn, 'Correct or delete them before the import.')
         else:
-            _require_empty(conn, before)
+            _require_empty(conn, expected)
         loader = _Loader(conn)
-        expected = dict(before)
         with progress('Importing', sum(source.counts.values())) as advance:
             for kind, lines in itertools.groupby(source.lines(), lambda line: line.kind):
                 for batch in _batches(lines):
@@ -62,8 +63,9 @@ def load(
                     # the transaction. SQLite needs no statistics here.
                     conn.exec_driver_sql(f'ANALYZE {kind.table.name}')
         loader.set_roots()
-        _require_counts(conn, expected)
-        database.require_sound(conn, 'Nothing is imported. Stop the service, and try again.')
+        if export.counts(conn) != expected:
+            raise CannotProceedError(_CHANGED)
+        export.require_sound(conn, 'Nothing is imported. Stop the service, and try again.')
         return source.counts, _over_capacity(conn, loader.last['provider'])
 
 
@@ -79,14 +81,11 @@ def _transaction() -> Iterator[sa.Connection]:
             yield conn
             complete = True
     except Exception as error:
-        is_lost = failures.is_connection_lost(error)
-        if complete and is_lost:
-            raise exception.OutcomeUnknown() from error
-        if failures.is_transient(error) and not is_lost:
-            raise CannotProceedError(
-                'Another program uses the same rows of the database. Nothing is imported. Stop the '
-                'service, and try again.'
-            ) from error
+        if failures.is_connection_lost(error):
+            if complete:
+                raise exception.OutcomeUnknown() from error
+        elif failures.is_transient(error):
+            raise CannotProceedError(_CHANGED) from error
         raise
 
 
@@ -114,7 +113,8 @@ def _require_empty(conn: sa.Connection, counts: Mapping[str, int]) -> None:
     present = []
     for name, number in counts.items():
         if name in _WITH_STANDARDS:
-            number = sum(map(resource_class.is_custom, conn.scalars(sa.select(KINDS[name].text))))
+            names = conn.scalars(sa.select(kinds.text(KINDS[name].table)))
+            number = sum(map(resource_class.is_custom, names))
         if number:
             present.append(f'{name}: {number}')
     if present:
@@ -124,20 +124,6 @@ def _require_empty(conn: sa.Connection, counts: Mapping[str, int]) -> None:
         )
 
 
-def _require_counts(conn: sa.Connection, expected: Mapping[str, int]) -> None:
-    """Check the number of rows of each kind.
-
-    :raises CannotProceedError: another program has changed the database during the import
-    """
-    for name, number in database.counts(conn).items():
-        if number != expected[name]:
-            raise CannotProceedError(
-                f'The table {KINDS[name].table.name} has {number} rows instead of '
-                f'{expected[name]}, because another program changes the database. Nothing is '
-                'imported. Stop the service, and try again.'
-            )
-
-
 def _over_capacity(conn: sa.Connection, last_provider: int) -> Sequence[sa.Row[Any]]:
     """Return `uuid`, `name`, `resource_class`, `used`, and `capacity` of imported inventories.
 
@@ -145,7 +131,8 @@ def _over_capacity(conn: sa.Connection, last_provider: int) -> Sequence[sa.Row[A
 
     :param last_provider: the largest id of a provider before the import
     """
-    key = (_ALLOCATIONS.c.resource_provider_id, _ALLOCATIONS.c.resource_class_id)
+    names = ('resource_provider_id', 'resource_class_id')
+    key = [_ALLOCATIONS.c[name] for name in names]
     # PERF: on MariaDB, whose statistics do not include the new rows, a subquery for each inventory
     # takes minutes (10,000 hosts, 2026-11).
     usage = (
@@ -155,15 +142,12 @@ def _over_capacity(conn: sa.Connection, last_provider: int) -> Sequence[sa.Row[A
         .subquery()
     )
     capacity = expressions.capacity(_INVENTORIES)
-    of_usage = sa.and_(
-        _INVENTORIES.c.resource_provider_id == usage.c.resource_provider_id,
-        _INVENTORIES.c.resource_class_id == usage.c.resource_class_id,
-    )
-    names = (_PROVIDERS.c.uuid, _PROVIDERS.c.name, _CLASSES.c.name.label('resource_class'))
+    class_ = _CLASSES.c.name.label('resource_class')
+    amounts = (usage.c.used, capacity.label('capacity'))
     return conn.execute(
-        sa.select(*names, usage.c.used, capacity.label('capacity'))
+        sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, class_, *amounts)
         .select_from(usage)
-        .join(_INVENTORIES, of_usage)
+        .join(_INVENTORIES, sa.and_(*(_INVENTORIES.c[name] == usage.c[name] for name in names)))
         .join(_PROVIDERS, _PROVIDERS.c.id == _INVENTORIES.c.resource_provider_id)
         .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
         .where(usage.c.used > capacity)
@@ -284,7 +268,8 @@ class _Loader:
     def _existing(self, kind: Kind, texts: Iterable[str]) -> dict[str, int]:
         """Return the ids of the rows with exactly these texts, whatever the collation is."""
         requested = set(texts)
-        select = sa.select(kind.text, kind.table.c.id).where(kind.text.in_(sorted(requested)))
+        text = kinds.text(kind.table)
+        select = sa.select(text, kind.table.c.id).where(text.in_(sorted(requested)))
         return {row[0]: row[1] for row in self._conn.execute(select) if row[0] in requested}
 
     def _update_times(self, kind: Kind, ids: Mapping[str, int], lines: Iterable[Line]) -> None:
@@ -331,7 +316,7 @@ def _stored(line: Line, field: Field, ids: Mapping[str, int]) -> Any:
             f'The {line.kind.label} refers to the {KINDS[field.refers_to].label} {shown(value)}, '
             'which no earlier line contains',
         )
-    return value if field.is_text_in_database else ids[value]
+    return ids[value] if isinstance(field.column.type, sa.Integer) else value
 
 
 def _rejected(line: Line, is_repeated: bool) -> InvalidLineError:

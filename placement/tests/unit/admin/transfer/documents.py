@@ -221,7 +221,7 @@ INVALID: tuple[tuple[Edit, str], ...] = (
     (replace('inventory', b':1.5,', b':1e999,'), 'from -3.4'),
     (replace('inventory', b':1.5,', b':NaN,'), 'from -3.4'),
     (replace('project', b'project-1', b'proj\xe9t'), 'UTF-8'),
-    (replace('project', b'project-1', rb'\ud83d'), 'surrogate'),
+    (replace('project', b'project-1', rb'\ud83d'), 'UTF-8'),
     (insert('project', b'\n'), 'JSON'),
     (insert('project', b'["kind"]\n'), 'not a JSON object'),
     (insert('project', b'[' * 60000 + b'\n'), 'JSON'),
