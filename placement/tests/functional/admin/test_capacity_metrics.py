@@ -10,7 +10,6 @@ from placement.admin import exporter
 from placement.db.sqlalchemy import migration, models
 from placement.tests import statements
 from placement.tests.functional import base
-from placement.tests.functional.base import claim
 from placement.tests.functional.db import base as db_base
 
 CLASSES = ('DISK_GB', 'VCPU')
@@ -22,7 +21,7 @@ class StatementsTest(base.TestCase):
         for number in range(4):
             for _ in range(2**number):
                 provider = self.make_provider(str(uuid.uuid4()), {'VCPU': 8, 'DISK_GB': 9})
-                body = claim({provider: {'VCPU': 1, 'DISK_GB': 1}})
+                body = base.claim({provider: {'VCPU': 1, 'DISK_GB': 1}})
                 self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', body)
             with statements.recorded(db_api.get_placement_engine()) as recorded:
                 found = exporter.read()

@@ -1,6 +1,5 @@
 """The server of the exporter: responses with and without the database, and its log."""
 
-import functools
 import gzip
 import logging
 import queue
@@ -34,8 +33,7 @@ class BackgroundTest(TestCase):
         super().setUp()
         self.results = queue.Queue()
         self.started = queue.Queue()
-        samples = functools.partial(serving.samples, 'headroom', self.compute)
-        self.shared = serving.Shared(samples, 300)
+        self.shared = serving.Shared(lambda: serving.samples('headroom', self.compute), 300)
         self.addCleanup(self.results.put, {})
 
     def compute(self):
