@@ -15,7 +15,7 @@ PROVIDERS = (
     '/usr/lib/galera-4/libgalera_smm.so',
     '/usr/lib64/galera-4/libgalera_smm.so',
 )
-# Settings of every node; doc/source/admin/galera.rst explains them. A later argument replaces an
+# Settings of every node; doc/source/admin/databases.rst explains them. A later argument replaces an
 # earlier one, so these replace the settings of `with_database.mariadb`, with which a killed server
 # loses transactions.
 OPTIONS = (

@@ -192,9 +192,9 @@ def check_galera(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
 
     *Failure* if ``innodb_autoinc_lock_mode`` is not 2, if ``binlog_format`` is not ``ROW``, or if
     ``[placement_database] mysql_wsrep_sync_wait`` lacks one of the bits 1, 2, and 4, because
-    responses can then contain outdated data; see :doc:`../admin/galera`. *Warning* if the node is
-    not synchronized, or if ``wsrep_dirty_reads`` is ``ON``. *Warning* if the number of members is
-    one or even, because a single failure, for example of the network, can then stop the cluster. An
+    responses can then contain outdated data; see :ref:`galera`. *Warning* if the node is not
+    synchronized, or if ``wsrep_dirty_reads`` is ``ON``. *Warning* if the number of members is one
+    or even, because a single failure, for example of the network, can then stop the cluster. An
     arbitrator (garbd) counts as a member.
     """
     settings = shown(conn)

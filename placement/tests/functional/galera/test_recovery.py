@@ -1,4 +1,4 @@
-"""The procedures of doc/source/admin/galera.rst after all nodes have stopped."""
+"""The procedures of doc/source/admin/databases.rst after all nodes have stopped."""
 
 import re
 

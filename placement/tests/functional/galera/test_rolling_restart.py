@@ -1,4 +1,4 @@
-"""The procedures of doc/source/admin/galera.rst for restarts without a failed request."""
+"""The procedures of doc/source/admin/databases.rst for restarts without a failed request."""
 
 from pathlib import Path
 import tempfile

@@ -1,4 +1,4 @@
-"""Settings of the cluster and of Placement that doc/source/admin/galera.rst describes."""
+"""Settings of the cluster and of Placement that doc/source/admin/databases.rst describes."""
 
 import contextlib
 import uuid

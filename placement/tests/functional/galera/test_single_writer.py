@@ -52,7 +52,7 @@ class SingleWriterTest(testcase.DeploymentTestCase):
 
     @where.at_night('The gate has other tests of the same cluster.')
     def test_all_nodes_are_restarted_without_a_failed_request(self) -> None:
-        """The procedure of doc/source/admin/galera.rst: the node in use is the last one.
+        """The procedure of doc/source/admin/databases.rst: the node in use is the last one.
 
         The API processes restart before it, so that they close their connections.
         """
