@@ -505,7 +505,7 @@ class ResourceProviderExists(Conflict):
     field: str
     value: str
     code = errors.DUPLICATE_NAME
-    template = 'Conflicting resource provider {field}: {value} already exists'
+    template = 'Conflicting resource provider {field}: {value} already exists. Use another {field}.'
 
 
 @dataclass(eq=False)
@@ -542,7 +542,10 @@ class ResourceProviderInUse(Conflict):
 
     uuid: str
     code = errors.PROVIDER_IN_USE
-    template = 'Unable to delete resource provider {uuid}: it has allocations. Delete them first.'
+    template = (
+        'Unable to delete resource provider {uuid}: it has allocations. Delete them first: '
+        'GET /resource_providers/{uuid}/allocations lists their consumers.'
+    )
 
 
 @dataclass(eq=False)

@@ -70,9 +70,9 @@ def _message(error: jsonschema.ValidationError) -> str:
     r"""Return the message of a violation, with patterns as in the OpenAPI documents.
 
     The documents contain ``$`` in place of ``\Z``, which other languages than Python do not have.
-    If a schema has a description of its pattern, that is in the message instead.
+    If a schema has a description of its pattern or type, that is in the message instead.
     """
-    if error.validator == 'pattern' and 'description' in error.schema:
+    if error.validator in ('pattern', 'type') and 'description' in error.schema:
         return f'{error.instance!r} is not {error.schema["description"]}'
     message: str = error.message
     keys = error.validator == 'additionalProperties' and 'patternProperties' in error.schema

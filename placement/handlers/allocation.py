@@ -29,11 +29,12 @@ _UNKNOWN_TYPE = 'unknown'
 
 _RESOURCES = keyed(RESOURCE_CLASS_NAME, {'type': 'integer', 'minimum': 1}, minProperties=1)
 _LISTED = closed({'resource_provider': closed({'uuid': UUID}), 'resources': _RESOURCES})
-_BY_PROVIDER = keyed(
-    UUID_KEY,
+_BY_PROVIDER = {
     # The generation is allowed because responses to GET contain it. Placement ignores it.
-    closed({'generation': GENERATION, 'resources': _RESOURCES}, ['resources']),
-)
+    **keyed(UUID_KEY, closed({'generation': GENERATION, 'resources': _RESOURCES}, ['resources'])),
+    # For the error of a list, which is the form before microversion 1.12.
+    'description': "of type 'object' with the UUIDs of providers as keys",
+}
 # Maps each request group to the UUIDs of its providers, as in allocation candidates. Placement
 # ignores the mappings. The schema does not check the value for the unsuffixed group, because the
 # empty key does not match the pattern.
