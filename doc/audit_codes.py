@@ -24,7 +24,10 @@ class Table(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
         lines = ['.. list-table::', '   :header-rows: 1', '']
-        for first, *rest in [('Code', 'Severity', 'Finds', 'Correction'), *map(_row, CODES)]:
+        for first, *rest in [
+            ('Code', 'Severity', 'Finds', 'Correction'),
+            *map(_row, CODES.values()),
+        ]:
             lines += [f'   * - {first}', *(f'     - {text}' for text in rest)]
         table = nodes.Element()
         self.state.nested_parse(StringList(lines, __file__), self.content_offset, table)
@@ -32,5 +35,5 @@ class Table(SphinxDirective):
 
 
 def _row(code: Code) -> tuple[str, ...]:
-    text = f'``{code.option}`` {code.action}' if code.fixes else 'by hand'
+    text = f'``{code.option}``' if code.fixes else 'by hand'
     return f'`{code.name}`_', code.severity, code.meaning, text

@@ -1,5 +1,6 @@
 """The command `placement-manage audit`."""
 
+import dataclasses
 from typing import Any
 
 from oslo_config import cfg
@@ -55,7 +56,7 @@ def _audit(config: cfg.ConfigOpts) -> int:
         )
     findings = run.run(config, options, output.progress)
     if given.format == output.JSON:
-        output.print_document(render.document(findings))
+        output.print_document({'findings': list(map(dataclasses.asdict, findings))})
     else:
         output.print_text(render.report(findings, known))
     return run.exit_status(findings)

@@ -47,8 +47,8 @@ def check_file(option: str, path: str) -> None:
 
 
 def print_document(document: Any) -> None:
-    """Print a JSON document in one line."""
-    print(json.dumps(document))
+    """Print a JSON document in one line, with times as texts."""
+    print(json.dumps(document, default=str))
 
 
 def print_text(text: str) -> None:

@@ -1,9 +1,9 @@
 """`placement-manage audit`: data that no request of this release can write.
 
 Older releases, SQL statements of operators, and restored backups can leave such data. Each kind of
-finding is a function with the decorator `model.Code`, in the modules `consumers`, `providers` and
-`texts`; its correction stands beside it. `run` executes the checks and the corrections, and
-`render` prints the report.
+finding is a function with the decorator `model.finding`, in the modules `consumers`, `providers`
+and `texts`; its correction stands beside it. `run` executes the checks and the corrections, and
+`render` makes the report.
 """
 
 # The order of these modules and of their checks is the order of the report.

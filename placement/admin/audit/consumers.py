@@ -9,6 +9,15 @@ import sqlalchemy as sa
 
 from placement.admin import console
 from placement.admin.audit import model
+from placement.admin.audit.model import (
+    NOTICE,
+    SERVERS,
+    Audited,
+    Found,
+    described,
+    finding,
+    rewrites,
+)
 from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.objects import online_data_migrations
@@ -30,15 +39,15 @@ _INSTANCE, _MIGRATION = 'INSTANCE', 'MIGRATION'
 # Servers with these states use no host.
 _WITHOUT_HOST = frozenset({'BUILD', 'DELETED', 'SHELVED_OFFLOADED'})
 # All allocations, and all consumers with the names of their project, user and type.
-_ALLOCATION = model.described(_ALLOCATIONS).add_columns(_ALLOCATIONS.c.used)
-CONSUMER = model.described(_CONSUMERS)
+_ALLOCATION = described(_ALLOCATIONS).add_columns(_ALLOCATIONS.c.used)
+CONSUMER = described(_CONSUMERS)
 _IDLE = CONSUMER.where(~sa.exists().where(_CONSUMERS.c.uuid == _UUID))
 
 
 def _of_table(table: sa.Table) -> sa.Select[Any]:
     """Return a select of all rows of a table, with its name."""
     amounts = [table.c[name] for name in ('used', 'total') if name in table.c]
-    return model.described(table, sa.literal(table.name).label('table')).add_columns(*amounts)
+    return described(table, sa.literal(table.name).label('table')).add_columns(*amounts)
 
 
 def _dangling(
@@ -80,41 +89,30 @@ def _create_consumers(batch: model.Batch, conn: sa.Connection) -> list[model.Row
     owner = online_data_migrations.ensure_incomplete_owner(conn, batch.conf)
     counts = online_data_migrations.insert_incomplete_consumers(conn, owner, still)
     created = sa.select(_CONSUMERS).where(_CONSUMERS.c.uuid.in_(still)).order_by(_CONSUMERS.c.uuid)
-    return [
-        model.change(
-            {'consumer_uuid': row['uuid'], model.ALLOCATIONS: counts[row['uuid']]},
-            None,
-            model.as_stored(row),
-        )
-        for row in conn.execute(created).mappings()
-    ]
+    changes: list[model.Row] = []
+    for row in conn.execute(created).mappings():
+        names = {'consumer_uuid': row['uuid'], model.ALLOCATIONS: counts[row['uuid']]}
+        changes.append({**names, 'before': None, 'after': dict(row)})
+    return changes
 
 
-@model.Code(
-    'orphan-allocation',
+@finding(
     'allocations whose consumer does not exist',
     fixes=[(_MISSING_CONSUMERS, _create_consumers)],
-    action='creates the consumer',
     order=4,
 )
-def orphan_allocation(audited: model.Audited) -> model.Found:
+def orphan_allocation(audited: Audited) -> Found:
     return audited.rows(_dangling(_ALLOCATION, {_UUID: _CONSUMERS.c.uuid}))
 
 
 # No lock prevents that the provider is created, but no new provider has the id of an old one.
-@model.Code(
-    'orphan-provider',
-    'rows of providers that do not exist',
-    fixes=model.rewrites(_ORPHANS),
-    action='deletes the row',
-    order=3,
-)
-def orphan_provider(audited: model.Audited) -> model.Found:
+@finding('rows of providers that do not exist', fixes=rewrites(_ORPHANS), order=3)
+def orphan_provider(audited: Audited) -> Found:
     return audited.rows(*_ORPHANS.values())
 
 
-@model.Code('unknown-class', 'inventories and allocations of resource classes that do not exist')
-def unknown_class(audited: model.Audited) -> model.Found:
+@finding('inventories and allocations of resource classes that do not exist')
+def unknown_class(audited: Audited) -> Found:
     return audited.rows(
         *(
             _dangling(_of_table(table), {table.c.resource_class_id: _CLASSES.c.id})
@@ -123,66 +121,55 @@ def unknown_class(audited: model.Audited) -> model.Found:
     )
 
 
-@model.Code(
-    'no-inventory',
+@finding(
     'allocations of a class that the provider has no inventory of',
     command='openstack resource provider inventory list {provider_uuid}',
 )
-def no_inventory(audited: model.Audited) -> model.Found:
+def no_inventory(audited: Audited) -> Found:
     """Allocations whose provider or class does not exist are not included."""
     keys = ('resource_provider_id', 'resource_class_id')
     rows = _dangling(_ALLOCATION, {_ALLOCATIONS.c[key]: _INVENTORIES.c[key] for key in keys})
     return audited.rows(rows.where(_PROVIDERS.c.id.is_not(None), _CLASSES.c.id.is_not(None)))
 
 
-@model.Code(
-    'over-capacity',
+@finding(
     'inventories whose usage exceeds their capacity',
-    model.NOTICE,
+    NOTICE,
     command='openstack resource provider show --allocations {provider_uuid}',
 )
-def over_capacity(audited: model.Audited) -> model.Found:
+def over_capacity(audited: Audited) -> Found:
     used, capacity = expressions.used(_INVENTORIES), expressions.capacity(_INVENTORIES)
     columns = used.label('used'), capacity.label('capacity')
-    rows = model.described(_INVENTORIES).add_columns(*columns)
-    return audited.rows(rows.where(used > capacity))
+    return audited.rows(described(_INVENTORIES).add_columns(*columns).where(used > capacity))
 
 
-@model.Code(
-    'idle-consumer',
-    'consumers without allocations',
-    fixes=model.rewrites({_CONSUMERS: _IDLE}),
-    action='deletes the consumer',
-    order=5,
-)
-def idle_consumer(audited: model.Audited) -> model.Found:
+@finding('consumers without allocations', fixes=rewrites({_CONSUMERS: _IDLE}), order=5)
+def idle_consumer(audited: Audited) -> Found:
     return audited.rows(_IDLE)
 
 
-@model.Code(
-    'incomplete-consumer',
+@finding(
     'consumers owned by the incomplete-consumer project',
-    model.NOTICE,
+    NOTICE,
     command='nova-manage placement heal_allocations --dry-run --verbose',
 )
-def incomplete_consumer(audited: model.Audited) -> model.Found:
+def incomplete_consumer(audited: Audited) -> Found:
     return audited.rows(CONSUMER.where(_PROJECTS.c.external_id == audited.incomplete_project))
 
 
-@model.Code('owner-missing', 'consumers whose project, user or type does not exist')
-def owner_missing(audited: model.Audited) -> model.Found:
+@finding('consumers whose project, user or type does not exist')
+def owner_missing(audited: Audited) -> Found:
     without_type = sa.and_(_CONSUMERS.c.consumer_type_id.is_not(None), _TYPES.c.id.is_(None))
     without_owner = (table.c.id.is_(None) for table in (_PROJECTS, models.users))
     return audited.rows(CONSUMER.where(sa.or_(without_type, *without_owner)))
 
 
-@model.Code(
-    'several-trees',
+@finding(
     'instances with allocations of a class in several trees',
-    model.NOTICE,
+    NOTICE,
     command='openstack server migration list --server {consumer_uuid}',
 )
-def several_trees(audited: model.Audited) -> model.Found:
+def several_trees(audited: Audited) -> Found:
     """Sharing providers do not count.
 
     A consumer without a type is an instance, because Nova sets no types. A row contains the number
@@ -198,11 +185,10 @@ def several_trees(audited: model.Audited) -> model.Found:
         sa.select(
             _UUID,
             trees.label('trees'),
-            sa.func.min(_ROOTS.c.name).label('first_tree'),
-            sa.func.max(_ROOTS.c.name).label('last_tree'),
+            sa.func.min(_ROOTS.c.name).label('first'),
+            sa.func.max(_ROOTS.c.name).label('last'),
         )
-        .select_from(_ALLOCATIONS)
-        .join(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
+        .join_from(_ALLOCATIONS, _PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
         .join(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id)
         .where(~is_sharing)
         .group_by(_UUID, _ALLOCATIONS.c.resource_class_id)
@@ -213,70 +199,52 @@ def several_trees(audited: model.Audited) -> model.Found:
         sa.select(
             of_class.c.consumer_id,
             sa.func.max(of_class.c.trees).label('trees'),
-            sa.func.min(of_class.c.first_tree).label('first_tree'),
-            sa.func.max(of_class.c.last_tree).label('last_tree'),
+            sa.func.min(of_class.c.first).label('first_tree'),
+            sa.func.max(of_class.c.last).label('last_tree'),
         )
         .group_by(of_class.c.consumer_id)
         .subquery()
     )
-    first, last = _PROVIDERS.alias('first'), _PROVIDERS.alias('last')
-    return audited.rows(
-        CONSUMER.join(found, found.c.consumer_id == _CONSUMERS.c.uuid)
-        .outerjoin(first, first.c.name == found.c.first_tree)
-        .outerjoin(last, last.c.name == found.c.last_tree)
-        .where(sa.func.coalesce(_TYPES.c.name, _INSTANCE) == _INSTANCE)
-        .add_columns(
-            found.c.trees,
-            found.c.first_tree,
-            first.c.uuid.label('first_tree_uuid'),
-            found.c.last_tree,
-            last.c.uuid.label('last_tree_uuid'),
-        )
-    )
+    columns = [found.c.trees]
+    for tree in (found.c.first_tree, found.c.last_tree):
+        uuid_ = sa.select(_ROOTS.c.uuid).where(_ROOTS.c.name == tree).scalar_subquery()
+        columns += [tree, uuid_.label(f'{tree.name}_uuid')]
+    rows = CONSUMER.join(found, found.c.consumer_id == _CONSUMERS.c.uuid).add_columns(*columns)
+    return audited.rows(rows.where(sa.func.coalesce(_TYPES.c.name, _INSTANCE) == _INSTANCE))
 
 
-def read_servers(path: str) -> dict[str, model.Row]:
-    """Return the servers in a file, keyed by the digits of the UUID (see `console.digits_of`).
-
-    :raises CannotProceedError: the file cannot be read, or is not a list of servers
-    """
-    remedy = 'Write it with `openstack server list --all-projects --limit -1 -f json`.'
-    return {
-        digits: {
-            'server': row.get('Name'),
-            'server_uuid': str(uuid.UUID(digits)),
-            'status': row.get('Status'),
-        }
-        for digits, row in console.rows(path, remedy)
-    }
-
-
-@model.Code(
-    'no-server',
+@finding(
     'consumers that are neither a server nor a migration',
-    model.NOTICE,
+    NOTICE,
     command='openstack resource provider allocation show {consumer_uuid}',
-    option=model.SERVERS,
+    option=SERVERS,
 )
-def no_server(audited: model.Audited) -> model.Found:
+def no_server(audited: Audited) -> Found:
     """Compare all consumers here, because no statement can have a million parameters."""
     others = sa.func.coalesce(_TYPES.c.name, '') != _MIGRATION
     uuids = audited.scalars(CONSUMER.with_only_columns(_CONSUMERS.c.uuid).where(others))
     unknown = [text for text in uuids if console.digits_of(text) not in audited.servers]
     first = CONSUMER.where(_CONSUMERS.c.uuid.in_(unknown[: model.ROW_LIMIT]))
-    return model.Found(len(unknown), audited.rows(first).rows)
+    return len(unknown), audited.rows(first)[1]
 
 
-@model.Code(
-    'no-allocations',
+@finding(
     'servers without allocations',
-    model.NOTICE,
+    NOTICE,
     command='nova-manage placement heal_allocations --verbose --instance {server_uuid}',
-    option=model.SERVERS,
+    option=SERVERS,
 )
-def no_allocations(audited: model.Audited) -> model.Found:
+def no_allocations(audited: Audited) -> Found:
     without = dict(audited.servers)
     for text in audited.scalars(sa.select(_UUID).distinct()):
         without.pop(console.digits_of(text), None)
-    using = [row for row in without.values() if row['status'] not in _WITHOUT_HOST]
-    return model.Found(len(using), tuple(using[: model.ROW_LIMIT]))
+    using = [
+        {
+            'server': row.get('Name'),
+            'server_uuid': str(uuid.UUID(digits)),
+            'status': row.get('Status'),
+        }
+        for digits, row in without.items()
+        if row.get('Status') not in _WITHOUT_HOST
+    ]
+    return len(using), using[: model.ROW_LIMIT]

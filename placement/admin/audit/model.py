@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-import datetime
 import decimal
 import functools
 from typing import Any, NamedTuple
@@ -48,18 +47,8 @@ _FETCHED = 10_000
 
 # The keys of a row are readable names. The values are texts, numbers, lists or None.
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The result of a check.
-
-    :ivar count: the number of findings
-    :ivar rows: the first of them
-    """
-
-    count: int = 0
-    rows: tuple[Row, ...] = ()
+# The result of a check: the number of findings, and the first of them.
+Found = tuple[int, Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +57,12 @@ class Audited:
 
     :ivar conn: a connection from `engine.snapshot()`, so that all findings are about one state
     :ivar incomplete_project: the option `[placement] incomplete_consumer_project_id`
-    :ivar servers: the servers of Nova, keyed by the digits of the UUID (see `console.digits_of`)
+    :ivar servers: the rows of the file with the servers, see `console.rows`
     """
 
     conn: sa.Connection
     incomplete_project: str
-    servers: Mapping[str, Row] = field(default_factory=dict)
+    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def rows(self, *selects: sa.Select[Any]) -> Found:
         """Count the rows of all selects, and read the first of them.
@@ -88,7 +77,7 @@ class Audited:
             limit = min(found, ROW_LIMIT - len(rows))
             if limit > 0:
                 rows += map(_readable, self.conn.execute(select.limit(limit)).mappings())
-        return Found(count, tuple(rows))
+        return count, rows
 
     def scalars(self, select: sa.Select[Any]) -> Iterator[Any]:
         """Yield the values of a column that can have a million rows."""
@@ -180,12 +169,12 @@ def rewrite(
     stored = [column.label(f'stored_{column.name}') for column in table.columns]
     new = [value.label(f'new_{name}') for name, value in (values or {}).items()]
     select = found.add_columns(*stored, *new).where(_have_keys(table, batch.keys))
-    changes, keys = [], []
+    changes, keys = list[Row](), []
     for row in conn.execute(select).mappings():
         names = {name: row[name] for name in found.selected_columns.keys()}  # noqa: SIM118
         before = {name: row[f'stored_{name}'] for name in values or table.columns.keys()}
         after = {name: row[f'new_{name}'] for name in values} if values else None
-        changes.append(change(_readable(names), as_stored(before), after))
+        changes.append({**_readable(names), 'before': before, 'after': after})
         keys.append([row[f'stored_{column.name}'] for column in table.primary_key])
     if keys:
         write = sa.update(table).values(dict(values)) if values else sa.delete(table)
@@ -226,27 +215,9 @@ def _have_keys(table: sa.Table, keys: Iterable[Sequence[Any]]) -> sa.ColumnEleme
     return sa.and_(among, sa.tuple_(first, *others).in_([tuple(key) for key in keys]))
 
 
-def change(identity: Row, before: Row | None, after: Row | None) -> Row:
-    """Return the row of a finding about a changed row of the database.
-
-    :param identity: names that identify the row
-    :param before: the changed columns, or all columns of a deleted row; None if the row is new
-    :param after: the same columns after the change; None if the row was deleted
-    """
-    return {**identity, 'before': before, 'after': after}
-
-
 def is_change(row: Row) -> bool:
     """Return whether a row of a finding is about a changed row of the database."""
     return 'before' in row
-
-
-def as_stored(row: Mapping[Any, Any]) -> Row:
-    """Return a row with times as texts, so that JSON can represent it."""
-    return {
-        name: value.isoformat(' ') if isinstance(value, datetime.datetime) else value
-        for name, value in row.items()
-    }
 
 
 # Kinds of findings ----------------------------------------------------------------
@@ -254,14 +225,13 @@ def as_stored(row: Mapping[Any, Any]) -> Row:
 Check = Callable[[Audited], Found]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of finding. It is the decorator of the check that finds it.
+    """A kind of finding.
 
     :ivar meaning: what the check finds
     :ivar severity: `ERROR`, or `NOTICE` if the data is legal
     :ivar fixes: how each table with findings is corrected; empty if only the operator can do that
-    :ivar action: what this does with each finding, for the guide
     :ivar order: smaller numbers are corrected first, because they can make larger ones necessary
     :ivar command: what the operator can execute next; `{key}` is a value of the first row
     :ivar option: `SERVERS` if the check needs this option; otherwise, the option that requests the
@@ -269,22 +239,31 @@ class Code:
     """
 
     name: str
+    check: Check
     meaning: str
     severity: str = ERROR
     fixes: Sequence[Fix] = ()
-    action: str = ''
-    order: int = 0
+    order: int = 9
     command: str = ''
     option: str = FIX
 
-    def __call__(self, check: Check) -> Check:
-        """Add the check to the audit."""
-        CODES[self] = check
+
+# All kinds of findings, by their names and in the order of the report.
+CODES: dict[str, Code] = {}
+
+
+def finding(meaning: str, severity: str = ERROR, **values: Any) -> Callable[[Check], Check]:
+    """Return the decorator of the check of a kind of finding, which has the name of the function.
+
+    The parameters are the values of `Code`.
+    """
+
+    def add(check: Check) -> Check:
+        name = check.__name__.replace('_', '-')
+        CODES[name] = Code(name, check, meaning, severity, **values)
         return check
 
-
-# All kinds of findings with their checks, in the order of the report.
-CODES: dict[Code, Check] = {}
+    return add
 
 
 @dataclass(frozen=True, slots=True)

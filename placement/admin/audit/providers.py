@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.admin.audit import consumers, model
+from placement.admin.audit.model import Audited, Found, finding, rewrites
 from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.objects import generation
@@ -111,14 +112,10 @@ def _set_roots(batch: model.Batch, conn: sa.Connection) -> list[model.Row]:
     return model.rewrite(_PROVIDERS, _NAMED, new, batch, conn)
 
 
-@model.Code(
-    'root-missing',
-    'providers without a root, or with the wrong root',
-    fixes=[(WRONG_ROOTS, _set_roots)],
-    action='sets the root',
-    order=2,
+@finding(
+    'providers without a root, or with the wrong root', fixes=[(WRONG_ROOTS, _set_roots)], order=2
 )
-def root_missing(audited: model.Audited) -> model.Found:
+def root_missing(audited: Audited) -> Found:
     return audited.rows(
         WRONG_ROOTS.with_only_columns(
             *model.PROVIDER,
@@ -131,21 +128,17 @@ def root_missing(audited: model.Audited) -> model.Found:
     )
 
 
-@model.Code(
-    'parent-missing',
+@finding(
     'providers whose parent does not exist',
-    fixes=model.rewrites(
-        {_PROVIDERS: _WITHOUT_PARENT}, {_PARENT_ID.name: sa.null(), _ROOT_ID.name: _ID}
-    ),
-    action='makes the provider a root',
+    fixes=rewrites({_PROVIDERS: _WITHOUT_PARENT}, {_PARENT_ID.name: sa.null(), _ROOT_ID.name: _ID}),
     order=1,
 )
-def parent_missing(audited: model.Audited) -> model.Found:
+def parent_missing(audited: Audited) -> Found:
     return audited.rows(_WITHOUT_PARENT.add_columns(_PARENT_ID))
 
 
-@model.Code('parent-cycle', 'providers that are their own ancestors')
-def parent_cycle(audited: model.Audited) -> model.Found:
+@finding('providers that are their own ancestors')
+def parent_cycle(audited: Audited) -> Found:
     links = sa.select(_ID, _PARENT_ID).where(_PARENT_ID.is_not(None))
     found = cyclic(dict(map(tuple, audited.conn.execute(links))))
     rows = _WITH_PARENT.add_columns(_PARENT.c.uuid.label('parent_provider_uuid'))
@@ -159,12 +152,10 @@ _WITHOUT_GENERATION = {
 }
 
 
-@model.Code(
-    'null-generation',
+@finding(
     'providers and consumers without a generation',
-    fixes=model.rewrites(_WITHOUT_GENERATION, {'generation': sa.literal(0)}),
-    action='sets the generation to 0',
+    fixes=rewrites(_WITHOUT_GENERATION, {'generation': sa.literal(0)}),
     order=6,
 )
-def null_generation(audited: model.Audited) -> model.Found:
+def null_generation(audited: Audited) -> Found:
     return audited.rows(*_WITHOUT_GENERATION.values())

@@ -1,15 +1,13 @@
-"""The report, as a text or as a JSON document."""
+"""The report as a text."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
-import dataclasses
 from typing import Any
 
 from placement.admin import console
 from placement.admin.audit import model
 from placement.admin.console import Names
 
-_COMMAND = 'placement-manage audit'
 _NUMBERS = frozenset({'Count', 'Fixed', 'Used', 'Capacity', 'Total'})
 # Values with the same title share a column, so that two UUIDs need less width.
 _TITLES = {
@@ -20,19 +18,16 @@ _TITLES = {
 }
 
 
-def document(findings: Iterable[model.Finding]) -> dict[str, Any]:
-    """Return the report as a JSON document."""
-    return {'findings': [dataclasses.asdict(one) for one in findings]}
-
-
 def report(findings: Iterable[model.Finding], known: Names | None = None) -> str:
     """Return the verdict, the findings with their rows, errors first, and the next commands."""
     ordered = sorted(findings, key=lambda one: one.severity != model.ERROR)
     if not ordered:
         return 'The audit found nothing.'
-    meanings = {code.name: code.meaning for code in model.CODES}
-    codes = [(one.code, one.severity, one.count, one.fixed, meanings[one.code]) for one in ordered]
     titles = ('Code', 'Severity', 'Count', 'Fixed', 'Meaning')
+    codes = [
+        (one.code, one.severity, one.count, one.fixed, model.CODES[one.code].meaning)
+        for one in ordered
+    ]
     parts = [_verdict(ordered), console.table(titles, codes, _NUMBERS)]
     for finding in ordered:
         parts += _details(finding, (known or Names()).in_values(finding.rows))
@@ -57,41 +52,40 @@ def _counted(numbers: Iterable[tuple[str, int]]) -> str:
     totals = {model.ERROR: 0, model.NOTICE: 0}
     for severity, number in numbers:
         totals[severity] += number
-    return ' and '.join(
-        f'{number} {severity}{"s" * (number != 1)}' for severity, number in totals.items() if number
-    )
+    return ' and '.join(console.count(total, name) for name, total in totals.items() if total)
 
 
 def _details(finding: model.Finding, rows: Sequence[model.Row]) -> Iterator[str]:
-    changed = [_change_cells(row) for row in rows if model.is_change(row)]
-    left = [_cells(row) for row in rows if not model.is_change(row)]
-    if changed:
-        yield f'{finding.code}, changed rows:\n{_table(changed)}'
-    if left:
+    if changes := [_with_identity(row) for row in rows if model.is_change(row)]:
+        yield f'{finding.code}, changed rows:\n{_table(changes)}'
+    if left := [row for row in rows if not model.is_change(row)]:
         more = f'\nThe table shows {len(left)} of {finding.left} findings.'
         yield f'{finding.code}:\n{_table(left)}{more if len(left) < finding.left else ""}'
 
 
 def _commands(findings: Iterable[model.Finding]) -> Iterator[str]:
-    """Yield what the operator can execute next."""
-    codes = {code.name: code for code in model.CODES}
+    """Yield what the operator can execute next, with the values of the first row that is left."""
     for finding in findings:
-        code, rows = codes[finding.code], [row for row in finding.rows if not model.is_change(row)]
-        if not finding.left:
-            continue
-        if code.fixes:
-            only = '' if code.option == model.FIX else f' --only {code.name}'
-            yield f'{_COMMAND} {code.option}{only}'
-        elif code.command and rows:
+        code = model.CODES[finding.code]
+        command = code.command or ('placement-manage audit --fix' if code.fixes else '')
+        row = next((row for row in finding.rows if not model.is_change(row)), None)
+        if command and row is not None:
             # A row without the UUID of a provider belongs to a provider that does not exist.
             with contextlib.suppress(KeyError):
-                yield code.command.format_map(rows[0])
+                yield command.format_map(row)
 
 
-def _table(rows: Sequence[Mapping[str, str]]) -> str:
-    titles = list(dict.fromkeys(title for row in rows for title in row))
-    cells = [[row.get(title, '-') for title in titles] for row in rows]
-    return console.table(titles, cells, _NUMBERS)
+def _with_identity(change: model.Row) -> model.Row:
+    """Return a changed row with all values that identify it in one."""
+    values = {key: change[key] for key in ('before', 'after')}
+    return {'row': {key: change[key] for key in change if key not in values}, **values}
+
+
+def _table(rows: Sequence[model.Row]) -> str:
+    cells = list(map(_cells, rows))
+    titles = list(dict.fromkeys(title for row in cells for title in row))
+    lines = [[row.get(title, '-') for title in titles] for row in cells]
+    return console.table(titles, lines, _NUMBERS)
 
 
 def _cells(row: model.Row) -> dict[str, str]:
@@ -105,17 +99,9 @@ def _cells(row: model.Row) -> dict[str, str]:
     return cells
 
 
-def _change_cells(row: model.Row) -> dict[str, str]:
-    identity = {key: row[key] for key in row if key not in {'before', 'after'}}
-    values = {'Row': identity, 'Before': row['before'], 'After': row['after']}
-    return {title: _values(one) for title, one in values.items()}
-
-
-def _values(row: model.Row | None) -> str:
-    return '-' if row is None else ', '.join(f'{key}: {_text(row[key])}' for key in row)
-
-
 def _text(value: Any) -> str:
     if value is None:
         return '-'
+    if isinstance(value, dict):
+        value = [f'{key}: {_text(one)}' for key, one in value.items()]
     return ', '.join(value) if isinstance(value, list) else str(value)

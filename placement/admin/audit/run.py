@@ -9,7 +9,7 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement.admin import console
-from placement.admin.audit import consumers, model, providers
+from placement.admin.audit import model, providers
 from placement.admin.console import CannotProceedError
 from placement.conf.opts import INCOMPLETE_CONSUMER_ID
 from placement.db import engine
@@ -17,6 +17,7 @@ from placement.db import engine
 # The findings that one transaction corrects. It writes at most twice as many rows, because a
 # correction can also touch the parent of a provider.
 BATCH = 500
+_REMEDY = 'Write it with `openstack server list --all-projects --limit -1 -f json`.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +40,23 @@ class Options:
 
         :raises CannotProceedError: a code does not exist, or it does not go with another option
         """
-        has_servers = self.servers is not None
-        names = [code.name for code in model.CODES]
+        codes, has_servers = model.CODES.values(), self.servers is not None
         only = self.only
         if only is None:
-            only = [one.name for one in model.CODES if has_servers or one.option != model.SERVERS]
-        if unknown := sorted(set(only) - set(names)):
+            return [code for code in codes if has_servers or code.option != model.SERVERS]
+        if unknown := sorted(set(only) - model.CODES.keys()):
             listed = ', '.join(f"'{name}'" for name in unknown)
-            raise CannotProceedError(f'Unknown code {listed}; the codes are {", ".join(names)}.')
+            raise CannotProceedError(
+                f'Unknown code {listed}; the codes are {", ".join(model.CODES)}.'
+            )
         for option, is_given in ((model.PURGE, self.purge), (model.SERVERS, has_servers)):
-            own = [code.name for code in model.CODES if code.option == option]
+            own = [code.name for code in codes if code.option == option]
             named = [name for name in own if name in only]
             if is_given and not named:
                 raise CannotProceedError(f'With {option}, --only must name {" or ".join(own)}.')
             if named and not has_servers and option == model.SERVERS:
                 raise CannotProceedError(f'The code {named[0]} needs --servers.')
-        return [code for code in model.CODES if code.name in only]
+        return [code for code in codes if code.name in only]
 
 
 def findings(
@@ -86,11 +88,11 @@ def run(
     :raises CannotProceedError: the options are not valid, or the file with the servers
     """
     codes = options.codes()
-    servers = {} if options.servers is None else consumers.read_servers(options.servers)
+    servers = dict(console.rows(options.servers, _REMEDY)) if options.servers is not None else {}
     requested = {model.FIX: options.fix, model.PURGE: options.purge}
     steps = [code for code in codes if code.fixes and requested[code.option]]
     steps.sort(key=lambda code: code.order)
-    changes = {code: _correct(code, conf, report) for code in steps}
+    changes = {code.name: _correct(code, conf, report) for code in steps}
     with engine.snapshot() as conn:
         project = conf.placement.incomplete_consumer_project_id
         return _read(codes, model.Audited(conn, project, servers), report, changes)
@@ -126,21 +128,23 @@ def _read(
     codes: Collection[model.Code],
     audited: model.Audited,
     report: console.Progress,
-    changes: Mapping[model.Code, list[model.Row]],
+    changes: Mapping[str, list[model.Row]],
 ) -> tuple[model.Finding, ...]:
     """Return the findings of the codes, without codes that have no finding.
 
-    :param changes: what was corrected before
+    :param changes: what was corrected before, by code
     """
     result = []
     providers.permit_any_depth(audited.conn)
     with report('Auditing', len(codes)) as advance:
         for code in codes:
-            left, own = model.CODES[code](audited), changes.get(code, [])
+            (left, rows), own = code.check(audited), changes.get(code.name, [])
             fixed = sum(change.get(model.ALLOCATIONS, 1) for change in own)
-            if count := left.count + fixed:
-                rows = (*own, *left.rows)
-                result.append(model.Finding(code.name, code.severity, count, fixed, rows))
+            if left or fixed:
+                finding = model.Finding(
+                    code.name, code.severity, left + fixed, fixed, (*own, *rows)
+                )
+                result.append(finding)
             advance(1)
     return tuple(result)
 

@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.admin.audit import model
+from placement.admin.audit.model import NOTICE, PURGE, Audited, Found, finding, rewrites
 from placement.db import sql
 from placement.db.sqlalchemy import models
 
@@ -24,8 +25,8 @@ _COLUMNS: tuple[tuple[str, sa.Column[Any]], ...] = (
 _LINKS = models.resource_provider_aggregates
 
 
-@model.Code('duplicate-name', 'names and UUIDs that differ only in letter case', model.NOTICE)
-def duplicate_name(audited: model.Audited) -> model.Found:
+@finding('names and UUIDs that differ only in letter case', NOTICE)
+def duplicate_name(audited: Audited) -> Found:
     """A finding is a group of equal texts, of which at most one is in lower case.
 
     PERF: usually all UUIDs are in lower case, so the database returns no row of the largest tables.
@@ -37,7 +38,7 @@ def duplicate_name(audited: model.Audited) -> model.Found:
         if folded:
             every = audited.scalars(sa.select(column).where(column.is_not(None)))
             found += [{'kind': kind, 'names': group} for group in _groups(every, folded)]
-    return model.Found(len(found), tuple(found[: model.ROW_LIMIT]))
+    return len(found), found[: model.ROW_LIMIT]
 
 
 def _groups(texts: Iterable[str], folded: set[str]) -> list[list[str]]:
@@ -69,14 +70,12 @@ _UNUSED = {
 
 # The correction is not safe while another process writes to the database: a request reads the id
 # of a project without a lock, and inserts a consumer with this id later.
-@model.Code(
-    'unused',
+@finding(
     'projects, users, consumer types and aggregates without a reference',
-    model.NOTICE,
-    fixes=model.rewrites(_UNUSED),
-    action='deletes the row',
-    order=7,
-    option=model.PURGE,
+    NOTICE,
+    fixes=rewrites(_UNUSED),
+    command='placement-manage audit --purge --only unused',
+    option=PURGE,
 )
-def unused(audited: model.Audited) -> model.Found:
+def unused(audited: Audited) -> Found:
     return audited.rows(*_UNUSED.values())

@@ -44,7 +44,7 @@ def render(shown: Contents, progress: Progress) -> bytes:
             verdict=verdict(shown),
             limit=TREES,
             findings=[(finding, *_table(finding)) for finding in shown.findings],
-            meanings={code.name: code.meaning for code in CODES},
+            codes=CODES,
         )
         advance(1)
     return text.encode()

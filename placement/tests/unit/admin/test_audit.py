@@ -1,7 +1,6 @@
 """The pure parts of the audit: corrections of roots, and the report."""
 
 import io
-import json
 import re
 import uuid
 
@@ -123,14 +122,7 @@ class ReportTest(base.BaseTestCase):
         self.useFixture(fixtures.EnvironmentVariable('NO_COLOR', '1'))
         self.assertNotIn('\x1b', self.report())
 
-    def test_the_document_has_all_findings(self):
-        document = json.loads(json.dumps(render.document(FINDINGS)))
-        self.assertEqual([one.code for one in FINDINGS], [o['code'] for o in document['findings']])
-        first = {'code': 'orphan-provider', 'severity': 'error', 'count': 1, 'fixed': 0}
-        self.assertEqual({**first, 'rows': [*FINDINGS[0].rows]}, document['findings'][0])
-
     def test_codes(self):
-        """The commands of the codes are complete, and each correction has its place."""
-        self.assertEqual(len(CODES), len({code.name for code in CODES}))
-        orders = [code.order for code in CODES if code.fixes]
+        """Each correction has its place."""
+        orders = [code.order for code in CODES.values() if code.fixes]
         self.assertEqual(sorted(set(orders)), sorted(orders))

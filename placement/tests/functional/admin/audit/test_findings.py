@@ -98,7 +98,7 @@ class CodesTest(TestCase):
     """A test for each code: its name contains the code."""
 
     def test_each_code_has_a_test(self):
-        for code in (one.name for one in model.CODES):
+        for code in model.CODES:
             name = f'test_{code.replace("-", "_")}'
             tests = {*dir(CodesTest), *dir(SeveralTreesTest)}
             self.assertTrue(any(test.startswith(name) for test in tests), name)
