@@ -12,9 +12,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement import capacity, exception, grammar
+from placement import exception, grammar
 from placement.admin import console, named_trees
 from placement.admin.console import CannotProceedError
+from placement.capacity import InventoryKey, InventoryUsage, fits
 from placement.claims import statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
@@ -47,6 +48,7 @@ _ALLOCATION = (
     )
     .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
     .outerjoin(_CLASSES, _CLASSES.c.id == _ALLOCATIONS.c.resource_class_id)
+    .where(_ALLOCATIONS.c.resource_provider_id == sa.bindparam('provider_id'))
     .order_by(_ALLOCATIONS.c.consumer_id, _CLASSES.c.name)
 )
 
@@ -69,9 +71,7 @@ class _Facts:
     children: Sequence[Any] = ()
     allocations: Sequence[Any] = ()
     kept: Sequence[tuple[str, str]] = ()
-    inventories: Mapping[capacity.InventoryKey, capacity.InventoryUsage] = field(
-        default_factory=dict
-    )
+    inventories: Mapping[InventoryKey, InventoryUsage] = field(default_factory=dict)
     links_of_old: Sequence[tuple[str, str, int]] = ()
     links_of_new: Sequence[tuple[str, str, int]] = ()
 
@@ -152,16 +152,13 @@ def _read(conn: sa.Connection, old_name: str, new_name: str) -> _Facts:
     links = _PROVIDERS.c['root_provider_id', 'parent_provider_id']
     in_tree = sa.or_(*(link == old.id for link in links))
     children = _PROVIDER.where(in_tree, _PROVIDERS.c.id != old.id).order_by(_PROVIDERS.c.uuid)
-    of_old, of_new = (
-        conn.execute(_ALLOCATION.where(_ALLOCATIONS.c.resource_provider_id == one.id)).all()
-        for one in (old, new)
-    )
+    of_new = conn.execute(_ALLOCATION, {'provider_id': new.id}).all()
     return _Facts(
         old,
         new,
         new.uuid,
         children=conn.execute(children).all(),
-        allocations=of_old,
+        allocations=conn.execute(_ALLOCATION, {'provider_id': old.id}).all(),
         kept=[(one.consumer, one.resource_class) for one in of_new],
         inventories=inventory.read_with_usage(conn, [old.id, new.id]),
         links_of_old=_links(conn, old.id),
@@ -186,22 +183,11 @@ def _changes(facts: _Facts) -> list[str]:
 
     :raises CannotProceedError: the contents of the database do not allow the change
     """
-    old, new, number = facts.old, facts.new, len(facts.allocations)
-    _require_root('OLD', old)
-    if new is None:
-        texts = [
-            f'{old.name} gets the UUID {facts.new_uuid}. Nothing else changes.',
-            f'provider {old.name}: uuid {old.uuid} -> uuid {facts.new_uuid}',
-        ]
-    else:
-        _require_root('NEW', new)
+    _require_root('OLD', facts.old)
+    if facts.new is not None:
+        _require_root('NEW', facts.new)
         _check_allocations(facts)
-        texts = [
-            f'{number} allocation{"s" * (number != 1)} of {old.name} (OLD) will be from {new.name} '
-            '(NEW), and OLD is deleted.',
-            *_moves(facts),
-        ]
-    return list(map(console.printable, texts))
+    return list(map(console.printable, _lines(facts)))
 
 
 def _require_root(which: str, provider: Any) -> None:
@@ -232,14 +218,20 @@ def _check_allocations(facts: _Facts) -> None:
         if found is None:
             raise CannotProceedError(f'{new} has no inventory of {name}.')
         used, limit = found.used + amount, found.inventory.capacity
-        if not capacity.fits(amount, found.used, limit):
+        if not fits(amount, found.used, limit):
             raise CannotProceedError(
                 f'{new} would have {used} {name} in use, and its capacity is {int(limit)}.'
             )
 
 
-def _moves(facts: _Facts) -> Iterator[str]:
+def _lines(facts: _Facts) -> Iterator[str]:
     old, new = facts.old, facts.new
+    if new is None:
+        yield f'{old.name} gets the UUID {facts.new_uuid}. Nothing else changes.'
+        yield f'provider {old.name}: uuid {old.uuid} -> uuid {facts.new_uuid}'
+        return
+    number = console.count(len(facts.allocations), 'allocation')
+    yield f'{number} of {old.name} (OLD) will be from {new.name} (NEW), and OLD is deleted.'
     for one in facts.allocations:
         row = f'{one.consumer} {one.resource_class} {one.used}'
         yield f'allocation {row}: provider OLD -> provider NEW'
