@@ -57,9 +57,8 @@ def replacing(path: str) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).replace(target)
-        except BaseException:
+        finally:
             Path(temporary).unlink(missing_ok=True)
-            raise
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+import functools
 from typing import Any
 
 from oslo_config import cfg
@@ -26,23 +27,23 @@ MORE_TO_DO = 1
 FAILED = 2
 INVALID_COUNT = 127
 
+_EPILOG = (
+    'Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command again; 2 a '
+    'migration failed; 127 the number of rows is invalid.'
+)
+
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the result of `ArgumentParser.add_subparsers`."""
     text = 'Migrate the schema and the data of the database.'
     actions = program.subcommands(program.add_command(commands, 'placement-manage db', text), False)
-    parsers = {
-        name: program.add_database_command(actions, f'db {name}', *action, creates_database=True)
-        for name, action in _ACTIONS.items()
-    }
-    parsers['stamp'].add_argument(
-        'revision', help='a revision of the schema, or `head` for the newest one'
-    )
-    migrate = parsers['online_data_migrations']
-    migrate.epilog = (
-        'Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command '
-        'again; 2 a migration failed; 127 the number of rows is invalid.'
-    )
+    add = functools.partial(program.add_database_command, actions, creates_database=True)
+    add('db sync', _sync, 'Upgrade the schema to the newest revision.')
+    add('db version', _version, 'Print the revision of the schema.')
+    stamp = add('db stamp', _stamp, 'Set the revision of the schema without a migration.')
+    stamp.add_argument('revision', help='a revision of the schema, or `head` for the newest one')
+    text = 'Migrate data of older releases while the service runs.'
+    migrate = add('db online_data_migrations', _online_data_migrations, text, epilog=_EPILOG)
     migrate.add_argument(
         '--max-count', metavar='N', help='migrate at most N rows; by default, migrate all rows'
     )
@@ -132,15 +133,3 @@ def _migrate(
     if outcome.matched:
         print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
     return outcome
-
-
-# For each command, its function and its description.
-_ACTIONS = {
-    'sync': (_sync, 'Upgrade the schema to the newest revision.'),
-    'version': (_version, 'Print the revision of the schema.'),
-    'stamp': (_stamp, 'Set the revision of the schema without a migration.'),
-    'online_data_migrations': (
-        _online_data_migrations,
-        'Migrate data of older releases while the service runs.',
-    ),
-}
