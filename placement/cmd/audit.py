@@ -41,7 +41,7 @@ def add_commands(commands: Any) -> None:
 
 def _audit(config: cfg.ConfigOpts) -> int:
     from placement.admin import console
-    from placement.admin.audit import render, run
+    from placement.admin.audit import model, render, run
 
     given = config.category
     options = run.Options(given.only, given.fix, given.purge, given.servers)
@@ -59,4 +59,4 @@ def _audit(config: cfg.ConfigOpts) -> int:
         output.print_document({'findings': list(map(dataclasses.asdict, findings))})
     else:
         output.print_text(render.report(findings, known))
-    return run.exit_status(findings)
+    return int(any(one.severity == model.ERROR and one.left for one in findings))

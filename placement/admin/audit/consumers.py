@@ -9,15 +9,7 @@ import sqlalchemy as sa
 
 from placement.admin import console
 from placement.admin.audit import model
-from placement.admin.audit.model import (
-    NOTICE,
-    SERVERS,
-    Audited,
-    Found,
-    described,
-    finding,
-    rewrites,
-)
+from placement.admin.audit.model import NOTICE, SERVERS, Audited, Found, finding, rewrites
 from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.objects import online_data_migrations
@@ -39,15 +31,9 @@ _INSTANCE, _MIGRATION = 'INSTANCE', 'MIGRATION'
 # Servers with these states use no host.
 _WITHOUT_HOST = frozenset({'BUILD', 'DELETED', 'SHELVED_OFFLOADED'})
 # All allocations, and all consumers with the names of their project, user and type.
-_ALLOCATION = described(_ALLOCATIONS).add_columns(_ALLOCATIONS.c.used)
-CONSUMER = described(_CONSUMERS)
+_ALLOCATION = model.described(_ALLOCATIONS).add_columns(_ALLOCATIONS.c.used)
+CONSUMER = model.described(_CONSUMERS)
 _IDLE = CONSUMER.where(~sa.exists().where(_CONSUMERS.c.uuid == _UUID))
-
-
-def _of_table(table: sa.Table) -> sa.Select[Any]:
-    """Return a select of all rows of a table, with its name."""
-    amounts = [table.c[name] for name in ('used', 'total') if name in table.c]
-    return described(table, sa.literal(table.name).label('table')).add_columns(*amounts)
 
 
 def _dangling(
@@ -67,9 +53,15 @@ def _dangling(
     return rows.join(missing, sa.and_(*(missing.c[key.name] == key for key in references)))
 
 
+def _rows_without(table: sa.Table, key: str, other: sa.Table) -> sa.Select[Any]:
+    """Return a select of those rows of a table that refer to no row of another one."""
+    amounts = [table.c[name] for name in ('used', 'total') if name in table.c]
+    rows = model.described(table, sa.literal(table.name).label('table')).add_columns(*amounts)
+    return _dangling(rows, {table.c[key]: other.c.id})
+
+
 _ORPHANS = {
-    table: _dangling(_of_table(table), {table.c.resource_provider_id: _PROVIDERS.c.id})
-    for table in _OF_PROVIDERS
+    table: _rows_without(table, 'resource_provider_id', _PROVIDERS) for table in _OF_PROVIDERS
 }
 _MISSING_CONSUMERS = (
     online_data_migrations.select_without_consumer(_UUID).distinct().order_by(_UUID)
@@ -96,84 +88,74 @@ def _create_consumers(batch: model.Batch, conn: sa.Connection) -> list[model.Row
     return changes
 
 
-@finding(
-    'allocations whose consumer does not exist',
-    fixes=[(_MISSING_CONSUMERS, _create_consumers)],
-    order=4,
-)
+@finding(fixes=[(_MISSING_CONSUMERS, _create_consumers)], order=4)
 def orphan_allocation(audited: Audited) -> Found:
+    """Allocations whose consumer does not exist."""
     return audited.rows(_dangling(_ALLOCATION, {_UUID: _CONSUMERS.c.uuid}))
 
 
 # No lock prevents that the provider is created, but no new provider has the id of an old one.
-@finding('rows of providers that do not exist', fixes=rewrites(_ORPHANS), order=3)
+@finding(fixes=rewrites(_ORPHANS), order=3)
 def orphan_provider(audited: Audited) -> Found:
+    """Rows of providers that do not exist."""
     return audited.rows(*_ORPHANS.values())
 
 
-@finding('inventories and allocations of resource classes that do not exist')
+@finding()
 def unknown_class(audited: Audited) -> Found:
-    return audited.rows(
-        *(
-            _dangling(_of_table(table), {table.c.resource_class_id: _CLASSES.c.id})
-            for table in (_ALLOCATIONS, _INVENTORIES)
-        )
-    )
+    """Inventories and allocations of resource classes that do not exist."""
+    tables = _ALLOCATIONS, _INVENTORIES
+    return audited.rows(*(_rows_without(one, 'resource_class_id', _CLASSES) for one in tables))
 
 
-@finding(
-    'allocations of a class that the provider has no inventory of',
-    command='openstack resource provider inventory list {provider_uuid}',
-)
+@finding(command='openstack resource provider inventory list {provider_uuid}')
 def no_inventory(audited: Audited) -> Found:
-    """Allocations whose provider or class does not exist are not included."""
+    """Allocations of a class that the provider has no inventory of.
+
+    Allocations whose provider or class does not exist are not included.
+    """
     keys = ('resource_provider_id', 'resource_class_id')
     rows = _dangling(_ALLOCATION, {_ALLOCATIONS.c[key]: _INVENTORIES.c[key] for key in keys})
     return audited.rows(rows.where(_PROVIDERS.c.id.is_not(None), _CLASSES.c.id.is_not(None)))
 
 
-@finding(
-    'inventories whose usage exceeds their capacity',
-    NOTICE,
-    command='openstack resource provider show --allocations {provider_uuid}',
-)
+@finding(NOTICE, command='openstack resource provider show --allocations {provider_uuid}')
 def over_capacity(audited: Audited) -> Found:
+    """Inventories whose usage exceeds their capacity."""
     used, capacity = expressions.used(_INVENTORIES), expressions.capacity(_INVENTORIES)
     columns = used.label('used'), capacity.label('capacity')
-    return audited.rows(described(_INVENTORIES).add_columns(*columns).where(used > capacity))
+    found = model.described(_INVENTORIES).add_columns(*columns).where(used > capacity)
+    count, rows = audited.rows(found)
+    # The database returns the usage as a decimal number, and the capacity with decimal places.
+    return count, [{**row, **{key: int(row[key]) for key in ('used', 'capacity')}} for row in rows]
 
 
-@finding('consumers without allocations', fixes=rewrites({_CONSUMERS: _IDLE}), order=5)
+@finding(fixes=rewrites({_CONSUMERS: _IDLE}), order=5)
 def idle_consumer(audited: Audited) -> Found:
+    """Consumers without allocations."""
     return audited.rows(_IDLE)
 
 
-@finding(
-    'consumers owned by the incomplete-consumer project',
-    NOTICE,
-    command='nova-manage placement heal_allocations --dry-run --verbose',
-)
+@finding(NOTICE, command='nova-manage placement heal_allocations --dry-run --verbose')
 def incomplete_consumer(audited: Audited) -> Found:
+    """Consumers owned by the incomplete-consumer project."""
     return audited.rows(CONSUMER.where(_PROJECTS.c.external_id == audited.incomplete_project))
 
 
-@finding('consumers whose project, user or type does not exist')
+@finding()
 def owner_missing(audited: Audited) -> Found:
+    """Consumers whose project, user or type does not exist."""
     without_type = sa.and_(_CONSUMERS.c.consumer_type_id.is_not(None), _TYPES.c.id.is_(None))
     without_owner = (table.c.id.is_(None) for table in (_PROJECTS, models.users))
     return audited.rows(CONSUMER.where(sa.or_(without_type, *without_owner)))
 
 
-@finding(
-    'instances with allocations of a class in several trees',
-    NOTICE,
-    command='openstack server migration list --server {consumer_uuid}',
-)
+@finding(NOTICE, command='openstack server migration list --server {consumer_uuid}')
 def several_trees(audited: Audited) -> Found:
-    """Sharing providers do not count.
+    """Instances with allocations of a class in several trees.
 
-    A consumer without a type is an instance, because Nova sets no types. A row contains the number
-    of the trees, and the first and the last root by name.
+    Sharing providers do not count. A consumer without a type is an instance, because Nova sets no
+    types. A row contains the number of the trees, and the first and the last root by name.
     """
     is_sharing = sa.exists().where(
         _TRAIT_LINKS.c.resource_provider_id == _PROVIDERS.c.id,
@@ -181,13 +163,9 @@ def several_trees(audited: Audited) -> Found:
         models.traits.c.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
     )
     trees = sa.func.count(_ROOTS.c.id.distinct())
+    first, last = sa.func.min(_ROOTS.c.name), sa.func.max(_ROOTS.c.name)
     of_class = (
-        sa.select(
-            _UUID,
-            trees.label('trees'),
-            sa.func.min(_ROOTS.c.name).label('first'),
-            sa.func.max(_ROOTS.c.name).label('last'),
-        )
+        sa.select(_UUID, trees.label('trees'), first.label('first'), last.label('last'))
         .join_from(_ALLOCATIONS, _PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
         .join(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id)
         .where(~is_sharing)
@@ -214,13 +192,13 @@ def several_trees(audited: Audited) -> Found:
 
 
 @finding(
-    'consumers that are neither a server nor a migration',
-    NOTICE,
-    command='openstack resource provider allocation show {consumer_uuid}',
-    option=SERVERS,
+    NOTICE, command='openstack resource provider allocation show {consumer_uuid}', option=SERVERS
 )
 def no_server(audited: Audited) -> Found:
-    """Compare all consumers here, because no statement can have a million parameters."""
+    """Consumers that are neither a server nor a migration.
+
+    All consumers are compared here, because no statement can have a million parameters.
+    """
     others = sa.func.coalesce(_TYPES.c.name, '') != _MIGRATION
     uuids = audited.scalars(CONSUMER.with_only_columns(_CONSUMERS.c.uuid).where(others))
     unknown = [text for text in uuids if console.digits_of(text) not in audited.servers]
@@ -229,22 +207,18 @@ def no_server(audited: Audited) -> Found:
 
 
 @finding(
-    'servers without allocations',
     NOTICE,
     command='nova-manage placement heal_allocations --verbose --instance {server_uuid}',
     option=SERVERS,
 )
 def no_allocations(audited: Audited) -> Found:
+    """Servers without allocations."""
     without = dict(audited.servers)
     for text in audited.scalars(sa.select(_UUID).distinct()):
         without.pop(console.digits_of(text), None)
-    using = [
-        {
-            'server': row.get('Name'),
-            'server_uuid': str(uuid.UUID(digits)),
-            'status': row.get('Status'),
-        }
-        for digits, row in without.items()
-        if row.get('Status') not in _WITHOUT_HOST
-    ]
+    using = []
+    for digits, row in without.items():
+        name, status = row.get('Name'), row.get('Status')
+        if status not in _WITHOUT_HOST:
+            using.append({'server': name, 'server_uuid': str(uuid.UUID(digits)), 'status': status})
     return len(using), using[: model.ROW_LIMIT]

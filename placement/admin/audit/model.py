@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-import decimal
 import functools
 from typing import Any, NamedTuple
 
@@ -103,15 +102,11 @@ def described(table: sa.Table, *first: sa.ColumnElement[Any]) -> sa.Select[Any]:
 
 
 def _readable(row: Mapping[Any, Any]) -> Row:
-    """Return a row with numbers as integers, and with either the names or the id of another row.
+    """Return a row with either the names or the id of another row.
 
-    A row contains the id of another row only if that row does not exist. The database returns sums
-    as decimal numbers, and the capacity with decimal places.
+    A row contains the id of another row only if that row does not exist.
     """
-    result = {
-        key: int(value) if isinstance(value, float | decimal.Decimal) else value
-        for key, value in row.items()
-    }
+    result = dict(row)
     for id_ in [key for key in row if key.endswith('_id')]:
         name = id_.removesuffix('_id')
         # The UUID is never NULL in a row that exists.
@@ -185,10 +180,9 @@ def rewrite(
 
 def _lock(conn: sa.Connection, table: sa.Table, keys: Sequence[Sequence[Any]]) -> None:
     """Lock what each request locks that changes such rows of a provider or a consumer."""
-    uuid = _CONSUMER_UUIDS.get(table)
     if table is _PROVIDERS:
         lock_providers(conn, [id_ for (id_,) in keys])
-    elif uuid is not None:
+    elif (uuid := _CONSUMER_UUIDS.get(table)) is not None:
         uuids = conn.scalars(sa.select(uuid).where(_have_keys(table, keys)).distinct())
         conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(uuids)}).all()
 
@@ -207,12 +201,10 @@ def lock_providers(conn: sa.Connection, ids: Collection[int]) -> Collection[Any]
 
 def _have_keys(table: sa.Table, keys: Iterable[Sequence[Any]]) -> sa.ColumnElement[bool]:
     """Return whether a row of a table has one of these primary keys."""
-    first, *others = table.primary_key.columns
+    columns = list(table.primary_key.columns)
     # The database finds the rows by the first column.
-    among = first.in_(expressions.id_list({key[0] for key in keys}))
-    if not others:
-        return among
-    return sa.and_(among, sa.tuple_(first, *others).in_([tuple(key) for key in keys]))
+    among = columns[0].in_(expressions.id_list({key[0] for key in keys}))
+    return sa.and_(among, sa.tuple_(*columns).in_([tuple(key) for key in keys]))
 
 
 def is_change(row: Row) -> bool:
@@ -252,15 +244,17 @@ class Code:
 CODES: dict[str, Code] = {}
 
 
-def finding(meaning: str, severity: str = ERROR, **values: Any) -> Callable[[Check], Check]:
-    """Return the decorator of the check of a kind of finding, which has the name of the function.
+def finding(severity: str = ERROR, **values: Any) -> Callable[[Check], Check]:
+    """Return the decorator of the check of a kind of finding; the parameters are those of `Code`.
 
-    The parameters are the values of `Code`.
+    The name of the function is the name of the code, and the first sentence of its docstring is the
+    meaning, so that the report and the guide contain the same words as the source.
     """
 
     def add(check: Check) -> Check:
         name = check.__name__.replace('_', '-')
-        CODES[name] = Code(name, check, meaning, severity, **values)
+        meaning, _, _ = (check.__doc__ or '').partition('.')
+        CODES[name] = Code(name, check, meaning[:1].lower() + meaning[1:], severity, **values)
         return check
 
     return add

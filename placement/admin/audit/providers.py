@@ -112,33 +112,28 @@ def _set_roots(batch: model.Batch, conn: sa.Connection) -> list[model.Row]:
     return model.rewrite(_PROVIDERS, _NAMED, new, batch, conn)
 
 
-@finding(
-    'providers without a root, or with the wrong root', fixes=[(WRONG_ROOTS, _set_roots)], order=2
-)
+@finding(fixes=[(WRONG_ROOTS, _set_roots)], order=2)
 def root_missing(audited: Audited) -> Found:
-    return audited.rows(
-        WRONG_ROOTS.with_only_columns(
-            *model.PROVIDER,
-            _ROOT.c.uuid.label('root_provider_uuid'),
-            _ROOT_ID,
-            _TRUE_ROOT.c.uuid.label('true_root_provider_uuid'),
-        )
-        .outerjoin(_ROOT, _ROOT.c.id == _ROOT_ID)
-        .join(_TRUE_ROOT, _TRUE_ROOT.c.id == TREE.c.root_id)
-    )
+    """Providers without a root, or with the wrong root."""
+    root = _ROOT.c.uuid.label('root_provider_uuid')
+    true_root = _TRUE_ROOT.c.uuid.label('true_root_provider_uuid')
+    rows = WRONG_ROOTS.with_only_columns(*model.PROVIDER, root, _ROOT_ID, true_root)
+    rows = rows.outerjoin(_ROOT, _ROOT.c.id == _ROOT_ID)
+    return audited.rows(rows.join(_TRUE_ROOT, _TRUE_ROOT.c.id == TREE.c.root_id))
 
 
-@finding(
-    'providers whose parent does not exist',
-    fixes=rewrites({_PROVIDERS: _WITHOUT_PARENT}, {_PARENT_ID.name: sa.null(), _ROOT_ID.name: _ID}),
-    order=1,
-)
+_AS_ROOT = {_PARENT_ID.name: sa.null(), _ROOT_ID.name: _ID}
+
+
+@finding(fixes=rewrites({_PROVIDERS: _WITHOUT_PARENT}, _AS_ROOT), order=1)
 def parent_missing(audited: Audited) -> Found:
+    """Providers whose parent does not exist."""
     return audited.rows(_WITHOUT_PARENT.add_columns(_PARENT_ID))
 
 
-@finding('providers that are their own ancestors')
+@finding()
 def parent_cycle(audited: Audited) -> Found:
+    """Providers that are their own ancestors."""
     links = sa.select(_ID, _PARENT_ID).where(_PARENT_ID.is_not(None))
     found = cyclic(dict(map(tuple, audited.conn.execute(links))))
     rows = _WITH_PARENT.add_columns(_PARENT.c.uuid.label('parent_provider_uuid'))
@@ -152,10 +147,7 @@ _WITHOUT_GENERATION = {
 }
 
 
-@finding(
-    'providers and consumers without a generation',
-    fixes=rewrites(_WITHOUT_GENERATION, {'generation': sa.literal(0)}),
-    order=6,
-)
+@finding(fixes=rewrites(_WITHOUT_GENERATION, {'generation': sa.literal(0)}), order=6)
 def null_generation(audited: Audited) -> Found:
+    """Providers and consumers without a generation."""
     return audited.rows(*_WITHOUT_GENERATION.values())

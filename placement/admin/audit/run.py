@@ -1,6 +1,6 @@
 """Run the audit: correct findings as the options demand, and read all findings."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 import functools
 from typing import Any
@@ -141,14 +141,7 @@ def _read(
             (left, rows), own = code.check(audited), changes.get(code.name, [])
             fixed = sum(change.get(model.ALLOCATIONS, 1) for change in own)
             if left or fixed:
-                finding = model.Finding(
-                    code.name, code.severity, left + fixed, fixed, (*own, *rows)
-                )
-                result.append(finding)
+                counts = left + fixed, fixed
+                result.append(model.Finding(code.name, code.severity, *counts, (*own, *rows)))
             advance(1)
     return tuple(result)
-
-
-def exit_status(found: Iterable[model.Finding]) -> int:
-    """Return the exit status of the command: 1 if errors are left, otherwise 0."""
-    return int(any(one.severity == model.ERROR and one.left for one in found))

@@ -25,9 +25,11 @@ _COLUMNS: tuple[tuple[str, sa.Column[Any]], ...] = (
 _LINKS = models.resource_provider_aggregates
 
 
-@finding('names and UUIDs that differ only in letter case', NOTICE)
+@finding(NOTICE)
 def duplicate_name(audited: Audited) -> Found:
-    """A finding is a group of equal texts, of which at most one is in lower case.
+    """Names and UUIDs that differ only in letter case.
+
+    A finding is a group of equal texts, of which at most one is in lower case.
 
     PERF: usually all UUIDs are in lower case, so the database returns no row of the largest tables.
     """
@@ -71,11 +73,11 @@ _UNUSED = {
 # The correction is not safe while another process writes to the database: a request reads the id
 # of a project without a lock, and inserts a consumer with this id later.
 @finding(
-    'projects, users, consumer types and aggregates without a reference',
     NOTICE,
     fixes=rewrites(_UNUSED),
     command='placement-manage audit --purge --only unused',
     option=PURGE,
 )
 def unused(audited: Audited) -> Found:
+    """Projects, users, consumer types and aggregates without a reference."""
     return audited.rows(*_UNUSED.values())
