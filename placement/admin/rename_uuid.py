@@ -80,12 +80,6 @@ class _Facts:
         """An allocation of each consumer with allocations from OLD, by the UUID of the consumer."""
         return {one.consumer: one for one in self.allocations}
 
-    @property
-    def to_lock(self) -> tuple[set[str], set[str]]:
-        """The UUIDs of all consumers and providers that change."""
-        providers = {one.uuid for one in (self.old, *self.children, self.new) if one}
-        return set(self.consumers), providers
-
 
 def plan(old: str, new: str) -> list[str]:
     """Return what `rename` would change: a sentence, and a line for each row.
@@ -107,11 +101,11 @@ def rename(old: str, new: str, confirmed: Sequence[str] | None = None) -> list[s
     """
 
     def work(conn: sa.Connection) -> list[str]:
-        consumers, providers = to_lock = _read(conn, old, new).to_lock
-        conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(consumers)}).all()
-        provider_rows.lock_rows(conn, providers)
         facts = _read(conn, old, new)
-        if facts.to_lock != to_lock:
+        providers = {one.uuid for one in (facts.old, *facts.children, facts.new) if one}
+        conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(facts.consumers)}).all()
+        provider_rows.lock_rows(conn, providers)
+        if _read(conn, old, new) != facts:
             raise exception.ConcurrentChange('A resource provider or one of its consumers')
         changes = _changes(facts)
         if confirmed is not None and changes != confirmed:
