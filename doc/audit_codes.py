@@ -24,10 +24,8 @@ class Table(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
         lines = ['.. list-table::', '   :header-rows: 1', '']
-        for first, *rest in [
-            ('Code', 'Severity', 'Finds', 'Correction'),
-            *map(_row, CODES.values()),
-        ]:
+        rows = [('Code', 'Severity', 'Finds', 'Correction'), *map(_row, CODES.values())]
+        for first, *rest in rows:
             lines += [f'   * - {first}', *(f'     - {text}' for text in rest)]
         table = nodes.Element()
         self.state.nested_parse(StringList(lines, __file__), self.content_offset, table)
