@@ -1,12 +1,13 @@
 """Reads the cloud: the provider trees, their names, and their usage.
 
-The report, the exporter, `headroom`, `drain`, and `explain` read it. The number of statements does
-not depend on the size of the cloud. The caller provides a connection with one snapshot for all
-statements.
+The report, the exporter, `headroom`, `drain`, and `explain` read it, and `assume` changes what was
+read. The number of statements does not depend on the size of the cloud. The caller provides a
+connection with one snapshot for all statements.
 """
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,8 @@ import os_traits
 import sqlalchemy as sa
 
 from placement.admin.console import Progress, silent
-from placement.candidates import pages
-from placement.candidates.model import Anchor, Provider
+from placement.candidates import names, pages, request
+from placement.candidates.model import Anchor, Provider, Query
 from placement.candidates.sharing import SharingProviders
 from placement.db import sql
 from placement.db.sqlalchemy import models
@@ -24,16 +25,9 @@ _PROVIDERS = models.resource_providers
 _CONSUMERS = models.consumers
 _ALLOCATIONS = models.allocations
 _ROOTS = _PROVIDERS.alias('root')
-# The number of providers that the API does not list: of an old release without a root, or of a
-# damaged database whose root does not exist.
-UNLISTED = (
-    sa.select(sa.func.count())
-    .select_from(_PROVIDERS.outerjoin(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id))
-    .where(_ROOTS.c.id.is_(None))
-)
 
 
-def _count(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+def _count(table: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     return sa.select(sa.func.count()).select_from(table).where(*conditions).scalar_subquery()
 
 
@@ -60,7 +54,10 @@ _COUNTS = sa.select(
     # Old releases left consumers without allocations in the database.
     _count(_CONSUMERS, sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)),
     _count(_ALLOCATIONS),
-    UNLISTED.scalar_subquery(),
+    _count(
+        _PROVIDERS.outerjoin(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id),
+        _ROOTS.c.id.is_(None),
+    ),
 )
 _STATEMENTS: tuple[sa.Executable, ...] = (
     # The first statement decides which state the others read.
@@ -90,7 +87,10 @@ class Cloud:
     :ivar usage: the project, the resource class, and the usage of its consumers
     :ivar consumers: the number of consumers with allocations
     :ivar allocations: the number of allocations, each of one consumer, provider, and class
-    :ivar unlisted: the number of `UNLISTED` providers
+    :ivar unlisted: the number of providers that the API does not list: of an old release without a
+        root, or of a damaged database whose root does not exist
+    :ivar removed: the ids of the providers of each tree that `assume` removed. The consumers are
+        read from the database, where they still have allocations from these providers
     """
 
     providers: Sequence[Provider]
@@ -104,6 +104,7 @@ class Cloud:
     consumers: int
     allocations: int
     unlisted: int
+    removed: Sequence[frozenset[int]] = ()
 
     @property
     def sharing_trait(self) -> int | None:
@@ -114,6 +115,17 @@ class Cloud:
     def disabled_trait(self) -> int | None:
         """The id of COMPUTE_STATUS_DISABLED; None if the trait does not exist."""
         return self._trait(os_traits.COMPUTE_STATUS_DISABLED)
+
+    @property
+    def ids(self) -> request.Ids:
+        """The ids of all names."""
+        return request.Ids(
+            classes={name: id_ for id_, name in self.classes.items()},
+            traits={name: id_ for id_, name in self.traits.items()},
+            aggregates={uuid: id_ for id_, uuid in self.aggregates.items()},
+            roots={one.uuid: one.root_id for one in self.providers if one.root_id is not None},
+            sharing_id=self.sharing_trait,
+        )
 
     def class_name(self, class_id: int) -> str:
         """Return the name of a resource class, which can be missing in a damaged database."""
@@ -135,15 +147,15 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
         for statement in statements:
             rows.append([tuple(row) for row in conn.execute(statement)])
             advance(1)
-    ((consumers, allocations, unlisted),), providers, names, other_names, *usage = rows
+    ((consumers, allocations, unlisted),), providers, provider_names, other_names, *usage = rows
     by_kind: list[Any] = [{} for _ in _OTHER_NAMES]
     for kind, id_, name in other_names:
         by_kind[kind][id_] = name
     classes, traits, aggregates, projects = by_kind
     return Cloud(
         providers=pages.providers_of(providers),
-        names={id_: name or '' for id_, name, _ in names},
-        generations={id_: generation for id_, _, generation in names},
+        names={id_: name or '' for id_, name, _ in provider_names},
+        generations={id_: generation for id_, _, generation in provider_names},
         classes=classes,
         traits=traits,
         aggregates=aggregates,
@@ -157,29 +169,15 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
     )
 
 
-def providers(conn: sa.Connection, progress: Progress = silent) -> list[Provider]:
-    """Return all providers with traits, aggregates, inventories, and usage, sorted by id."""
-    with progress('Reading provider trees') as advance:
-        found = pages.providers_of(conn.execute(_TREES))
-        advance(len(found))
-    return found
-
-
-def names(conn: sa.Connection) -> dict[int, str]:
-    """Return provider id -> name; empty if it is NULL."""
-    return {id_: name or '' for id_, name, _ in conn.execute(_NAMES)}
-
-
-def aggregates(conn: sa.Connection) -> dict[int, str]:
-    """Return aggregate id -> UUID."""
-    return dict(map(tuple, conn.execute(sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid))))
-
-
-def root_names(conn: sa.Connection) -> dict[str, str]:
-    """Return UUID -> name of all root providers."""
-    roots = _PROVIDERS.c.parent_provider_id.is_(None)
-    rows = conn.execute(sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name).where(roots))
-    return {uuid: name or '' for uuid, name in rows}
+def look_up(conn: sa.Connection, query: Query[str], found: Cloud) -> request.Ids:
+    """Return the ids of all names of a query, also of those that `assume` added."""
+    stored, known = names.look_up(conn, query), found.ids
+    return dataclasses.replace(
+        stored,
+        aggregates={**stored.aggregates, **known.aggregates},
+        roots={**stored.roots, **known.roots},
+        sharing_id=known.sharing_id,
+    )
 
 
 def root_id(provider: Provider, existing: Container[int]) -> int:
@@ -221,7 +219,7 @@ def anchors(
 def unlisted_notice(count: int) -> str | None:
     """Return the sentence about providers that are missing from a result; None without one.
 
-    :param count: the result of `UNLISTED`
+    :param count: the number of these providers
     """
     if not count:
         return None

@@ -12,7 +12,7 @@ from placement.admin import cloud
 from placement.admin.cloud import Cloud
 from placement.admin.console import Progress, silent
 from placement.admin.drain.reading import all_trees
-from placement.admin.headroom import reading
+from placement.admin.headroom import reading, result
 from placement.candidates.model import Provider, ProviderInventory, Query
 from placement.db import engine
 
@@ -219,8 +219,10 @@ def headroom(queries: Mapping[str, Query[str]]) -> dict[str, Samples]:
     if not queries:
         return {}
     with engine.snapshot() as conn:
-        found = reading.read(conn, list(queries.values()))
-    return {_HEADROOM: [((one.query,), one.fits) for one in found.results(queries)]}
+        found = cloud.read(conn, with_usage=False)
+        with_ids = reading.with_ids(conn, found, queries.values())
+    results = result.of_queries(found, queries, with_ids)
+    return {_HEADROOM: [((one.query,), one.fits) for one in results]}
 
 
 def drains() -> dict[str, Samples]:

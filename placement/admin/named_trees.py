@@ -1,88 +1,87 @@
 """Finds the provider trees that an operator names, and the consumers that use them."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 import contextlib
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from placement import grammar
 from placement.admin import console
+from placement.admin.cloud import Cloud
 from placement.admin.console import CannotProceedError
 from placement.db.expressions import id_list
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
-_ROOTS = _PROVIDERS.alias('root')
 _ALLOCATIONS = models.allocations
+# A row, or a provider of a cloud.
+_Provider = TypeVar('_Provider')
 
 
-class Named(NamedTuple):
-    """A provider that an operator names; the id of its root is None if it has no root."""
-
-    uuid: str
-    root_id: int | None
-
-
-def find(conn: sa.Connection, given: Iterable[str]) -> dict[str, Named]:
-    """Return the named providers that exist.
+def find(conn: sa.Connection, given: Collection[str]) -> dict[str, sa.Row[Any]]:
+    """Return the UUIDs and names of the named providers that exist.
 
     :param given: names, and UUIDs in any form. If a provider has the UUID, another one with this
         name is not considered
     """
-    uuids = {text: (text, _normalized(text)) for text in given}
-    # In a cycle of parents, the root of a provider has a parent.
-    is_root = sa.and_(
-        _ROOTS.c.id == _PROVIDERS.c.root_provider_id, _ROOTS.c.parent_provider_id.is_(None)
-    )
+    uuids = {*given, *map(_normalized, given)}
     rows = conn.execute(
-        sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, _ROOTS.c.id)
-        .select_from(_PROVIDERS.outerjoin(_ROOTS, is_root))
-        .where(
-            sa.or_(
-                _PROVIDERS.c.uuid.in_(sorted(set().union(*uuids.values()))),
-                _PROVIDERS.c.name.in_(sorted(uuids)),
-            )
+        sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name).where(
+            sa.or_(_PROVIDERS.c.uuid.in_(sorted(uuids)), _PROVIDERS.c.name.in_(sorted(given)))
         )
-    ).all()
-    by_uuid = {row.uuid: Named(row.uuid, row.id) for row in rows}
-    by_name = {row.name: Named(row.uuid, row.id) for row in rows}
-    found = {
-        text: by_uuid.get(text) or by_uuid.get(uuid) or by_name.get(text)
-        for text, (_, uuid) in uuids.items()
-    }
-    return {text: named for text, named in found.items() if named}
+    )
+    return _named(given, ((row.uuid, row.name, row) for row in rows))
 
 
-def require(conn: sa.Connection, given: Iterable[str]) -> dict[str, Named]:
-    """Return the named providers.
+def require(conn: sa.Connection, given: Collection[str]) -> dict[str, sa.Row[Any]]:
+    """Return the UUIDs and names of the named providers.
 
     :raises CannotProceedError: a provider does not exist
     """
-    texts = list(given)
-    found = find(conn, texts)
-    for text in texts:
-        if text not in found:
-            raise CannotProceedError(
-                f"No resource provider has the name or the UUID '{console.printable(text)}'."
-            )
+    found = find(conn, given)
+    _require_all(given, found)
     return found
 
 
-def require_roots(conn: sa.Connection, given: Iterable[str]) -> list[int]:
+def require_roots(found: Cloud, given: Collection[str]) -> list[int]:
     """Return the ids of the roots of named providers, without repetitions.
 
     :raises CannotProceedError: a provider does not exist or has no root
     """
-    roots: dict[int, None] = {}
-    for text, named in require(conn, given).items():
-        if named.root_id is None:
+    named = _named(given, ((one.uuid, found.names[one.id], one) for one in found.providers))
+    _require_all(given, named)
+    # In a cycle of parents, the root of a provider has a parent.
+    roots = {one.id for one in found.providers if one.parent_id is None}
+    for text, provider in named.items():
+        if provider.root_id not in roots:
             raise CannotProceedError(
                 f"The resource provider '{console.printable(text)}' has no root. Run "
                 '`placement-manage audit --only root-missing,parent-cycle`.'
             )
-        roots[named.root_id] = None
-    return list(roots)
+    return list(dict.fromkeys(provider.root_id for provider in named.values()))
+
+
+def _named(
+    given: Iterable[str], providers: Iterable[tuple[str, str, _Provider]]
+) -> dict[str, _Provider]:
+    """Return the named providers that exist, of providers with UUIDs and names."""
+    by_uuid, by_name = {}, {}
+    for uuid, name, provider in providers:
+        by_uuid[uuid] = by_name[name] = provider
+    found = {
+        text: by_uuid.get(text) or by_uuid.get(_normalized(text)) or by_name.get(text)
+        for text in given
+    }
+    return {text: provider for text, provider in found.items() if provider}
+
+
+def _require_all(given: Iterable[str], found: Mapping[str, object]) -> None:
+    for text in given:
+        if text not in found:
+            raise CannotProceedError(
+                f"No resource provider has the name or the UUID '{console.printable(text)}'."
+            )
 
 
 def _normalized(text: str) -> str:

@@ -10,10 +10,9 @@ from typing import Any
 import orjson
 
 from placement import exception, microversion
-from placement.admin import console, query_text
-from placement.admin.assume import apply
-from placement.admin.assume.apply import Assumed, Change, World
-from placement.admin.cloud import unlisted_notice
+from placement.admin import assume, console, query_text
+from placement.admin.assume import Assumed, Change
+from placement.admin.cloud import Cloud, unlisted_notice
 from placement.admin.console import Names
 from placement.capacity import Inventory
 from placement.cmd import output
@@ -27,8 +26,8 @@ _FORMS = (
 )
 
 
-def add_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--assume`."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options `--assume`, `--names`, and `--format`."""
     parser.add_argument(
         '--assume',
         metavar='CHANGE',
@@ -39,6 +38,8 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         '/resource_providers that selects the providers. The option can be repeated; the order '
         'matters',
     )
+    output.add_names_option(parser)
+    output.add_format_option(parser)
 
 
 def parse(texts: Iterable[str]) -> tuple[Change, ...]:
@@ -49,39 +50,36 @@ def parse(texts: Iterable[str]) -> tuple[Change, ...]:
     return tuple(map(_parse, texts))
 
 
-# Yields the state of the database after changes (see `apply.state`).
-state = functools.partial(apply.state, output.progress)
+# Yields the state of the database after changes (see `assume.state`).
+state = functools.partial(assume.state, output.progress)
 
 
 def print_results(
     form: str,
     assumed: Assumed,
     known: Names,
-    results: Iterable[dict[str, Any]],
+    document: Any,
     text: Callable[[], str],
 ) -> None:
-    """Print the results of a command, and the number of the providers that they lack.
+    """Print the result of a command, and the number of the providers that it lacks.
 
     :param form: the value of `--format`
-    :param results: the elements of the JSON document
+    :param document: the JSON document: an object or a list of objects. What is assumed is added to
+        each of them
     :param text: returns the text for a terminal
     """
     if form == output.JSON:
-        members = document(assumed)
-        output.print_document([one | members for one in results])
+        several = document if isinstance(document, list) else [document]
+        if assumed.changes:
+            members = {'assumptions': list(assumed.changes), 'over': assumed.over}
+            several = [one | members for one in several]
+        output.print_document(several if isinstance(document, list) else several[0])
     else:
-        output.print_text(heading(assumed, known) + text())
-    output.notify(unlisted_notice(assumed.unlisted))
+        output.print_text(_heading(assumed, known) + text())
+    output.notify(unlisted_notice(assumed.cloud.unlisted))
 
 
-def document(assumed: Assumed) -> dict[str, Any]:
-    """Return the members that the changes add to a JSON document; none without changes."""
-    if not assumed.changes:
-        return {}
-    return {'assumptions': list(assumed.changes), 'over': assumed.over}
-
-
-def heading(assumed: Assumed, known: Names) -> str:
+def _heading(assumed: Assumed, known: Names) -> str:
     """Return the first lines of a text for a terminal; none without changes."""
     if not assumed.changes:
         return ''
@@ -104,42 +102,33 @@ def heading(assumed: Assumed, known: Names) -> str:
 def _parse(text: str) -> Change:
     kind, _, rest = text.partition(':')
     if kind not in _GRAMMARS or not rest:
-        raise apply.refusal(text, f'It has none of the forms {_FORMS}.')
+        raise assume.refusal(text, f'It has none of the forms {_FORMS}.')
     form, pattern, make = _GRAMMARS[kind]
     match = re.fullmatch(pattern, rest, re.ASCII | re.DOTALL)
     if match is None:
-        raise apply.refusal(text, f'It does not have the form {form}.')
-    return Change(text, functools.partial(make, **match.groupdict()))
+        raise assume.refusal(text, f'It does not have the form {form}.')
+    given = {name: value for name, value in match.groupdict().items() if value is not None}
+    try:
+        values = {name: _CONVERTERS.get(name, str)(value) for name, value in given.items()}
+    except exception.BadInput as error:
+        raise assume.refusal(text, str(error)) from error
+    return Change(text, functools.partial(make, **values))
 
 
-def _copies(world: World, number: str, provider: str) -> None:
-    apply.copy_tree(world, provider, int(number))
-
-
-def _set(world: World, name: str, field: str, value: str, query: str | None) -> None:
+def _new(assignment: str) -> dict[str, Any]:
+    """Return the field of an inventory and its new value, as PUT of an inventory parses it."""
     from placement.handlers.inventory import INVENTORY, parse_inventory
 
+    field, _, value = assignment.partition('=')
     try:
         body = {'resource_provider_generation': 0, 'total': 1, field: orjson.loads(value)}
     except orjson.JSONDecodeError:
         raise exception.BadInput(f"The value '{value}' is not a number.") from None
-    _validate(INVENTORY, body)
-    apply.set_field(world, _filters(query), name, field, getattr(parse_inventory(body), field))
+    return {field: getattr(parse_inventory(valid(INVENTORY, body)), field)}
 
 
-def _trait(world: World, sign: str, name: str, query: str | None) -> None:
-    apply.set_trait(world, _filters(query), name, sign == '+')
-
-
-def _aggregate(world: World, sign: str, name: str, query: str | None) -> None:
-    _validate(AGGREGATE, name)
-    apply.set_aggregate(world, _filters(query), name, sign == '+')
-
-
-def _filters(query: str | None) -> Filters | None:
+def _filters(query: str) -> Filters:
     """Return the filters of the providers, as GET /resource_providers parses them."""
-    if query is None:
-        return None
     from placement.handlers.resource_provider import list_resource_providers, parse_filters
     from placement.http.request import validate_query
 
@@ -150,31 +139,54 @@ def _filters(query: str | None) -> Filters | None:
     return parse_filters(items, validate_query(items, schema), version)
 
 
-def _validate(schema: Any, value: Any) -> None:
+def valid(schema: Any, value: Any) -> Any:
+    """Return a value of the command line that satisfies a schema of the API.
+
+    :raises exception.BadInput: the API refuses the value
+    """
     # The import takes 50 ms, and most calls of the program do not need it.
     from placement import validation
 
     problem = validation.problem(schema, value)
+    # On the command line, Python represents bytes that are not UTF-8 as surrogates.
+    if problem is None and str(value).encode(errors='replace').decode() != str(value):
+        problem = 'it is not valid UTF-8'
     if problem is not None:
         raise exception.BadInput(f'{problem}.')
+    return value
 
 
+# The name of a group in a pattern -> the function that parses its text.
+_CONVERTERS: Mapping[str, Callable[[str], Any]] = {
+    'count': int,
+    'new': _new,
+    'present': '+'.__eq__,
+    'uuid': functools.partial(valid, AGGREGATE),
+    'filters': _filters,
+}
 # For each kind of change: its form, what follows the colon, and the function that makes it, whose
 # parameters are the groups.
-_FILTER = r'(?:\?(?P<query>.*))?'
-_LINK = rf'(?P<sign>[+-])(?P<name>[^?]+){_FILTER}'
-_GRAMMARS: Mapping[str, tuple[str, str, Callable[..., None]]] = {
-    'without': ('without:PROVIDER', '(?P<provider>.+)', apply.remove_tree),
+_FILTER = r'(?:\?(?P<filters>.*))?'
+_GRAMMARS: Mapping[str, tuple[str, str, Callable[..., Cloud]]] = {
+    'without': ('without:PROVIDER', '(?P<provider>.+)', assume.remove_tree),
     'copies': (
         'copies:N*PROVIDER, with N from 1 to 999999',
-        r'(?P<number>[1-9][0-9]{0,5})\*(?P<provider>.+)',
-        _copies,
+        r'(?P<count>[1-9][0-9]{0,5})\*(?P<provider>.+)',
+        assume.copy_tree,
     ),
     'set': (
         f'set:CLASS.FIELD=VALUE, where FIELD is {", ".join(_FIELDS[:-1])}, or {_FIELDS[-1]}',
-        rf'(?P<name>[^.=?]+)\.(?P<field>{"|".join(_FIELDS)})=(?P<value>[^?]*){_FILTER}',
-        _set,
+        rf'(?P<class_name>[^.=?]+)\.(?P<new>(?:{"|".join(_FIELDS)})=[^?]*){_FILTER}',
+        assume.set_field,
     ),
-    'trait': ('trait:+NAME or trait:-NAME', _LINK, _trait),
-    'aggregate': ('aggregate:+UUID or aggregate:-UUID', _LINK, _aggregate),
+    'trait': (
+        'trait:+NAME or trait:-NAME',
+        rf'(?P<present>[+-])(?P<name>[^?]+){_FILTER}',
+        assume.set_trait,
+    ),
+    'aggregate': (
+        'aggregate:+UUID or aggregate:-UUID',
+        rf'(?P<present>[+-])(?P<uuid>[^?]+){_FILTER}',
+        assume.set_aggregate,
+    ),
 }

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oslo_config import cfg
-import sqlalchemy as sa
 
-from placement.admin import atomic_file, cloud, console, named_trees
+from placement.admin import atomic_file, console, named_trees
+from placement.admin.assume import Assumed
 from placement.admin.console import CannotProceedError
 from placement.admin.drain import reading, render, report
 from placement.admin.drain.report import Drain
@@ -56,9 +56,7 @@ def add_commands(commands: Any) -> None:
         where={'default': ''},
         same_traits={'type': program.words, 'default': []},
     )
-    assume.add_option(parser)
-    output.add_names_option(parser)
-    output.add_format_option(parser)
+    assume.add_options(parser)
 
 
 def _drain(config: cfg.ConfigOpts) -> int:
@@ -66,12 +64,8 @@ def _drain(config: cfg.ConfigOpts) -> int:
     known = console.read_names(options.names)
     changes = assume.parse(options.assume)
     _check(options)
-
-    def copied(source: sa.Connection) -> frozenset[int] | None:
-        return reading.roots_to_copy(source, options.provider, options.consumer)
-
-    with assume.state(changes, copied) as assumed:
-        drains = report.in_order(_planned(assumed.conn, options))
+    with assume.state(changes) as assumed:
+        drains = report.in_order(_planned(assumed, options))
     if options.moves is not None:
         for result in drains:
             with atomic_file.replacing(options.moves) as target:
@@ -99,19 +93,20 @@ def _check(options: argparse.Namespace) -> None:
         output.check_file('--moves', options.moves)
 
 
-def _planned(conn: sa.Connection, options: argparse.Namespace) -> Iterable[Drain]:
+def _planned(assumed: Assumed, options: argparse.Namespace) -> Iterable[Drain]:
     """Return the result of each drain."""
-    where = reading.conditions(conn, options.where)
-    roots = named_trees.require_roots(conn, options.provider)
-    consumers = reading.consumers(conn, options.consumer) if options.consumer else []
-    found = cloud.read(conn, output.progress, with_usage=False)
-    trees = reading.trees(found, where, options.same_aggregates, options.same_traits)
+    conn, found = assumed.conn, assumed.cloud
+    same = options.same_aggregates, options.same_traits
+    trees = reading.trees(conn, found, options.where, *same)
+    roots = named_trees.require_roots(found, options.provider)
     if options.moves is not None and options.each and len(roots or trees.anchors) != 1:
         raise CannotProceedError('--moves with --each requires a single tree.')
     if options.each:
         return reading.each(conn, trees, roots, output.progress)
     if roots:
-        consumers = reading.consumers_of_trees(conn, roots)
+        consumers = reading.consumers_of_trees(conn, found, roots)
+    else:
+        consumers = reading.consumers(conn, found, options.consumer)
     return [report.drain(trees, consumers, frozenset(roots) or None, with_moves=True)]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from oslo_config import cfg
 
 from placement.admin import console, query_text
-from placement.admin.cloud import unlisted_notice
 from placement.admin.console import CannotProceedError
 from placement.admin.explain import explanation, render
 from placement.cmd import assume, output, program
@@ -41,9 +40,7 @@ def add_commands(commands: Any) -> None:
     program.add_options(
         parser, _OPTIONS, nearest={'type': program.number(0, 999_999_999), 'default': 5}
     )
-    assume.add_option(parser)
-    output.add_names_option(parser)
-    output.add_format_option(parser)
+    assume.add_options(parser)
 
 
 def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
@@ -80,13 +77,20 @@ def _explain(config: cfg.ConfigOpts) -> int:
     max_steps = config.placement.max_candidate_search_steps
     with assume.state(changes) as assumed:
         result = explanation.explain(
-            assumed.conn, text.strip(), version, max_steps, arguments.nearest, output.progress
+            assumed.conn,
+            assumed.cloud,
+            text.strip(),
+            version,
+            max_steps,
+            arguments.nearest,
+            output.progress,
         )
-    if arguments.format == output.JSON:
-        output.print_document(result.document | assume.document(assumed))
-    else:
-        heading = assume.heading(assumed, known)
-        command = render.next_command(result, arguments.assume)
-        output.print_text(heading + render.text(known.in_values(result), command))
-    output.notify(unlisted_notice(assumed.unlisted))
+    command = render.next_command(result, arguments.assume)
+    assume.print_results(
+        arguments.format,
+        assumed,
+        known,
+        result.document,
+        lambda: render.text(known.in_values(result), command),
+    )
     return CANDIDATES if result.document['candidates']['trees'] else NO_CANDIDATES

@@ -8,7 +8,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, cloud, console, query_text
+from placement.admin import atomic_file, console, query_text
 from placement.admin.console import CannotProceedError
 from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import AGGREGATE, TREE
@@ -61,9 +61,7 @@ def add_commands(commands: Any) -> None:
         max_claims={'type': program.number(1, 999_999_999)},
     )
     parser.set_defaults(**_OF_CLAIMS)
-    assume.add_option(parser)
-    output.add_names_option(parser)
-    output.add_format_option(parser)
+    assume.add_options(parser)
 
 
 def _headroom(config: cfg.ConfigOpts) -> int:
@@ -72,26 +70,25 @@ def _headroom(config: cfg.ConfigOpts) -> int:
     changes = assume.parse(options.assume)
     texts = _texts(options.query)
     version = query_text.version(options.microversion)
-    queries = reading.parse(texts, version)
-    _check_claims(options, len(queries))
+    named = reading.parse(texts, version)
+    _check_claims(options, len(named))
     with assume.state(changes) as assumed:
-        read = reading.read(assumed.conn, queries, output.progress)
-        aggregates = cloud.aggregates(assumed.conn) if options.by == AGGREGATE else None
-        shown = cloud.root_names(assumed.conn) if aggregates is None else {}
-    results = list(read.results(texts, str(version), output.progress, aggregates))
+        queries = reading.with_ids(assumed.conn, assumed.cloud, named)
+    found, by = assumed.cloud, options.by
+    results = result.of_queries(found, texts, queries, str(version), output.progress, by)
     if options.claims:
         owner = {'project_id': options.project, 'user_id': options.user}
-        (query,), (found,) = read.queries, results
-        lines = result.claims(found.steps, query, read.classes, read.anchors, owner)
-        _write_claims(options, lines, found.fits)
-    if aggregates is not None:
-        shown = {uuid: known.of(uuid) or '' for uuid in aggregates.values()}
+        lines = result.claims(results[0].steps, queries[0], found, owner)
+        _write_claims(options, lines, results[0].fits)
+    shown = {one.uuid: found.names[one.id] for one in found.providers}
+    if by == AGGREGATE:
+        shown = {uuid: known.of(uuid) or '' for uuid in found.aggregates.values()}
     assume.print_results(
         options.format,
         assumed,
         known,
         result.document(results),
-        lambda: result.text(results, options.by, shown),
+        lambda: result.text(results, by, shown),
     )
     return ALL_FIT if all(one.fits for one in results) else SOME_FITS_NOWHERE
 
@@ -124,21 +121,9 @@ def _check_claims(options: argparse.Namespace, queries: int) -> None:
         # fit one after the other.
         raise CannotProceedError(f'--claims requires a single query; there are {queries}.')
     for name in ('project', 'user'):
-        _check_identifier(name, getattr(options, name))
+        with query_text.refusing(f'--{name} is not valid: '):
+            assume.valid(IDENTIFIER, getattr(options, name))
     output.check_file('--claims', options.claims)
-
-
-def _check_identifier(name: str, given: str) -> None:
-    """Check that the API accepts the project or the user of the claims."""
-    # The import takes 50 ms, and most calls of the program do not need it.
-    from placement import validation
-
-    problem = validation.problem(IDENTIFIER, given)
-    # On the command line, Python represents bytes that are not UTF-8 as surrogates.
-    if problem is None and given.encode(errors='replace').decode() != given:
-        problem = 'it is not valid UTF-8'
-    if problem is not None:
-        raise CannotProceedError(f'--{name} is not valid: {console.printable(problem)}.')
 
 
 def _write_claims(options: argparse.Namespace, lines: Iterable[bytes], number: int) -> None:

@@ -170,7 +170,8 @@ class Places:
         # The new tree has to be linked with the sharing providers whose allocations stay.
         links = frozenset(id_ for (id_, _), _ in kept if id_ in trees.sharing)
         self.scope = homes, aggregates, links
-        found = (self.now(root_id, FreeCapacity(), frozenset()) for root_id in self.roots())
+        unchanged = FreeCapacity(trees.providers)
+        found = (self.now(root_id, unchanged, frozenset()) for root_id in self.roots())
         self._present: Iterator[Place] = filter(None, found)
 
     def without(self, class_id: int) -> 'Places':

@@ -49,7 +49,7 @@ class Plan:
 
     def __init__(self, trees: Trees, requests: Iterable[Request]) -> None:
         self._trees = trees
-        self._free = FreeCapacity()
+        self._free = FreeCapacity(trees.providers)
         # Root id of each tree whose usage changed -> its best place afterwards, for each kind and
         # each set of trees that must not be used.
         self._changed: dict[int, dict[tuple[Places, frozenset[int]], Place | None]] = {}
@@ -60,13 +60,13 @@ class Plan:
             if place is None:
                 self.unplaced.append(request)
             else:
-                self._free.take(trees.providers, place.amounts, at_most=1)
+                self._free.take(place.amounts, at_most=1)
                 self._changed[place.root_id] = {}
                 self.moves.append((request, place))
 
     def vanish(self, amounts: Amounts) -> None:
         """Release allocations of other consumers."""
-        self._free.release(self._trees.providers, amounts)
+        self._free.release(amounts)
         if changed := {provider_id for provider_id, _ in amounts}:
             for root_id in self._trees.fullest:
                 anchor = self._trees.anchors[root_id]

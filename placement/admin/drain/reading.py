@@ -12,16 +12,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import microversion
-from placement.admin import console, named_trees, query_text
+from placement.admin import cloud, console, named_trees, query_text
 from placement.admin.cloud import Cloud
 from placement.admin.console import CannotProceedError, Progress
 from placement.admin.drain import report
 from placement.admin.drain.places import Consumer, Trees
 from placement.admin.drain.report import Drain
-from placement.candidates import model, names, request
+from placement.candidates import model, request
 from placement.db.sqlalchemy import models
 
-_PROVIDERS = models.resource_providers
 _ALLOCATIONS = models.allocations
 _CONSUMERS = models.consumers
 _TYPES = models.consumer_types
@@ -51,7 +50,34 @@ _PAGE = 128
 _WHERE = ('member_of', 'required', 'root_required')
 
 
-def conditions(conn: sa.Connection, text: str) -> model.Query[int]:
+def trees(
+    conn: sa.Connection,
+    found: Cloud,
+    where: str = '',
+    same_aggregates: bool = False,
+    same_traits: Sequence[str] = (),
+) -> Trees:
+    """Return the trees of a cloud, with the conditions of the command line.
+
+    :param found: all of the cloud, except for the usage of projects
+    :param where: the value of --where
+    :param same_aggregates: whether --same-aggregates is given
+    :param same_traits: the patterns of --same-traits
+    :raises CannotProceedError: --where is not valid
+    """
+    query = _conditions(conn, found, where)
+    # A root with this trait is no place for a consumer, so no consumer needs the trait.
+    disabled = frozenset(filter(None, [found.disabled_trait]))
+    matching = frozenset(
+        id_
+        for id_, name in found.traits.items()
+        if any(fnmatch.fnmatchcase(name, glob) for glob in same_traits)
+    )
+    query = dataclasses.replace(query, root_forbidden=query.root_forbidden | disabled)
+    return Trees(found, query, same_aggregates, matching - disabled)
+
+
+def _conditions(conn: sa.Connection, found: Cloud, text: str) -> model.Query[int]:
     """Return --where as a query with one request group, without amounts.
 
     :param text: the query string; empty for no conditions
@@ -67,80 +93,33 @@ def conditions(conn: sa.Connection, text: str) -> model.Query[int]:
         query = request.parse([('resources', 'VCPU:1'), *pairs], microversion.MAX_VERSION)
         (group,) = query.groups
         query = dataclasses.replace(query, groups=(dataclasses.replace(group, amounts=()),))
-        return request.with_ids(query, names.look_up(conn, query))
+        return request.with_ids(query, cloud.look_up(conn, query, found))
 
 
-def trees(
-    found: Cloud,
-    where: model.Query[int],
-    same_aggregates: bool = False,
-    same_traits: Sequence[str] = (),
-) -> Trees:
-    """Return the trees of a cloud, with the conditions of the command line.
-
-    :param found: all of the cloud, except for the usage of projects
-    :param where: the result of `conditions`
-    :param same_aggregates: whether --same-aggregates is given
-    :param same_traits: the patterns of --same-traits
-    """
-    # A root with this trait is no place for a consumer, so no consumer needs the trait.
-    disabled = frozenset(filter(None, [found.disabled_trait]))
-    matching = frozenset(
-        id_
-        for id_, name in found.traits.items()
-        if any(fnmatch.fnmatchcase(name, glob) for glob in same_traits)
-    )
-    query = dataclasses.replace(where, root_forbidden=where.root_forbidden | disabled)
-    return Trees(found, query, same_aggregates, matching - disabled)
-
-
-def roots_to_copy(
-    conn: sa.Connection, providers: Sequence[str], uuids: Sequence[str]
-) -> frozenset[int] | None:
-    """Return the roots of all trees that providers belong to, or that consumers use.
-
-    :param providers: names or UUIDs of providers; those that do not exist are skipped
-    :param uuids: the UUIDs of consumers
-    :returns: None for all trees, if neither are given
-    """
-    if not (providers or uuids):
-        return None
-    used = (
-        sa.select(_PROVIDERS.c.root_provider_id)
-        .join(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == _PROVIDERS.c.id)
-        .where(_ALLOCATIONS.c.consumer_id.in_(_spellings(uuids)))
-    )
-    named = (one.root_id for one in named_trees.find(conn, providers).values())
-    return frozenset(filter(None, [*named, *conn.scalars(used)]))
-
-
-def consumers_of_trees(conn: sa.Connection, roots: Collection[int]) -> list[Consumer]:
+def consumers_of_trees(conn: sa.Connection, found: Cloud, roots: Collection[int]) -> list[Consumer]:
     """Return the consumers with allocations from these trees, with all their allocations.
 
     :raises CannotProceedError: a consumer does not exist
     """
-    return _consumers(conn, named_trees.consumers_of_trees(roots))
+    return _consumers(conn, found, named_trees.consumers_of_trees(roots))
 
 
-def consumers(conn: sa.Connection, uuids: Sequence[str]) -> list[Consumer]:
+def consumers(conn: sa.Connection, found: Cloud, uuids: Sequence[str]) -> list[Consumer]:
     """Return these consumers.
 
     :raises CannotProceedError: a consumer has no allocations, or does not exist
     """
-    found = {consumer.uuid.lower(): consumer for consumer in _consumers(conn, _spellings(uuids))}
+    # The UUIDs as given, and with lowercase letters, as the API stores most UUIDs.
+    spellings = sorted({spelling for uuid in uuids for spelling in (uuid, uuid.lower())})
+    by_uuid = {one.uuid.lower(): one for one in _consumers(conn, found, spellings)}
     for uuid in uuids:
-        if uuid.lower() not in found:
+        if uuid.lower() not in by_uuid:
             shown = console.printable(uuid)
             raise CannotProceedError(f'The consumer {shown} does not exist or has no allocations.')
-    return [found[key] for key in dict.fromkeys(map(str.lower, uuids))]
+    return [by_uuid[key] for key in dict.fromkeys(map(str.lower, uuids))]
 
 
-def _spellings(given: Iterable[str]) -> list[str]:
-    """Return texts as given, and with lowercase letters, as the API stores most UUIDs."""
-    return sorted({spelling for text in given for spelling in (text, text.lower())})
-
-
-def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
+def _consumers(conn: sa.Connection, found: Cloud, uuids: Any) -> list[Consumer]:
     """Return consumers with all their allocations.
 
     :param uuids: the UUIDs, or a SELECT that returns them
@@ -157,10 +136,22 @@ def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
                 '`placement-manage audit --only orphan-allocation`.'
             )
         amounts[tuple(consumer)][provider_id, class_id] += used
-    return [
+    stored = (
         Consumer._make((*consumer, dict(sorted(sums.items()))))
         for consumer, sums in amounts.items()
-    ]
+    )
+    remaining = (_after_removals(consumer, found.removed) for consumer in stored)
+    return [consumer for consumer in remaining if consumer.allocations]
+
+
+def _after_removals(consumer: Consumer, removed: Iterable[frozenset[int]]) -> Consumer:
+    """Return a consumer after the removal of trees; each one increments the generation."""
+    for tree in removed:
+        remaining = {key: n for key, n in consumer.allocations.items() if key[0] not in tree}
+        if len(remaining) < len(consumer.allocations):
+            generation = consumer.generation + 1
+            consumer = consumer._replace(allocations=remaining, generation=generation)
+    return consumer
 
 
 # Drains one after another ---------------------------------------------------------
@@ -178,7 +169,7 @@ def each(
     with progress('Planning drains', len(drained)) as advance:
         for start in range(0, len(drained), _PAGE):
             page: dict[int, list[Consumer]] = {id_: [] for id_ in drained[start : start + _PAGE]}
-            for consumer in consumers_of_trees(conn, page.keys()):
+            for consumer in consumers_of_trees(conn, found.cloud, page.keys()):
                 used = {found.roots.get(id_) for id_, _ in consumer.allocations}
                 for root_id in page.keys() & used:
                     page[root_id].append(consumer)
@@ -194,4 +185,4 @@ def all_trees(conn: sa.Connection, found: Cloud, progress: Progress) -> list[Dra
     :param found: all of the cloud, except for the usage of projects
     :raises CannotProceedError: a consumer does not exist
     """
-    return list(each(conn, trees(found, conditions(conn, '')), (), progress))
+    return list(each(conn, trees(conn, found), (), progress))

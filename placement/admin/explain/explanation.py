@@ -10,12 +10,12 @@ import sqlalchemy as sa
 
 from placement import capacity
 from placement.admin import cloud, query_text
+from placement.admin.cloud import Cloud
 from placement.admin.console import Progress
 from placement.admin.explain import conditions, search
 from placement.admin.explain.conditions import Condition
 from placement.admin.explain.search import Json, Relaxation, Search, satisfying
 from placement.candidates import eligibility, model, request
-from placement.candidates import names as names_of_queries
 from placement.candidates.selection import Budget
 from placement.microversion import Version
 
@@ -64,6 +64,7 @@ class Explanation:
 
 def explain(
     conn: sa.Connection,
+    found: Cloud,
     text: str,
     version: Version,
     max_steps: int,
@@ -73,6 +74,7 @@ def explain(
     """Return the explanation of a query.
 
     :param conn: a connection on which all statements read the same snapshot of the database
+    :param found: all of the cloud, except for the usage of projects
     :param text: the query as the operator wrote it
     :param max_steps: the search limit; negative for no limit
     :param listed: the maximum number of nearest trees to list
@@ -81,13 +83,11 @@ def explain(
     """
     with query_text.refusing():
         named = query_text.parse(text, version)
-        ids = names_of_queries.look_up(conn, named)
+        ids = cloud.look_up(conn, named, found)
         query = request.with_ids(named, ids)
     every = conditions.conditions_of(query_text.pairs(text), named, ids)
-    found = cloud.providers(conn, progress)
-    providers = [conditions.with_presence(one, query.classes) for one in found]
+    providers = [conditions.with_presence(one, query.classes) for one in found.providers]
     anchors = cloud.anchors(providers, ids.sharing_id, bool(query.same_subtrees))
-    names = cloud.names(conn)
     searched = search.search_of(every, query.nested, anchors, progress)
     with progress('Searching candidates') as advance:
         candidates = searched.trees((), Budget(max_steps), advance)
@@ -99,7 +99,7 @@ def explain(
     pairs_omitted = False
     if not (candidates.anchors or candidates.cut):
         relaxations, pairs_omitted = searched.relaxations(max_steps, progress)
-    nearest, equal = _nearest(searched, listed, names)
+    nearest, equal = _nearest(searched, listed, found.names)
     return Explanation(
         document={
             'query': text,
@@ -107,11 +107,7 @@ def explain(
             'candidates': candidates.document,
             **newer,
             'conditions': [{'key': condition.key} for condition in every],
-            'relaxations': [
-                {'without': [one.key for one in without]}
-                | ({'cut': True} if trees.cut else trees.document)
-                for without, trees in relaxations
-            ],
+            'relaxations': [_of_relaxation(*one) for one in relaxations],
             'pairs_omitted': pairs_omitted,
             'funnel': [
                 *_of_groups(query, named, anchors),
@@ -119,13 +115,19 @@ def explain(
             ],
             'nearest': nearest,
         },
-        hosts=_equal_hosts(candidates.anchors, names),
-        lack=_smallest_lack(relaxations, names),
+        hosts=_equal_hosts(candidates.anchors, found.names),
+        lack=_smallest_lack(relaxations, found.names),
         by_condition=[
             (one.key, searched.count(every[:number])) for number, one in enumerate(every, 1)
         ],
         nearest=equal,
     )
+
+
+def _of_relaxation(without: Iterable[Condition], trees: search.Trees) -> Json:
+    """Return what fits without some conditions."""
+    found = {'cut': True} if trees.cut else trees.document
+    return {'without': [one.key for one in without], **found}
 
 
 # The funnel -------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 | Module | Task |
 |---|---|
-| `reading` | parses the queries, and reads what they need |
+| `reading` | parses the queries, and looks up the ids of their names |
 | `simulation` | claims one candidate after another until none is left, and finds the limit |
 | `result` | builds the JSON document, the text, and the claims from the simulation |
 

@@ -1,46 +1,15 @@
-"""Parses the queries, and reads the provider trees that they need."""
+"""Parses the queries, and looks up the ids of their names."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from placement.admin import cloud, query_text
-from placement.admin.console import CannotProceedError, Progress, silent
-from placement.admin.headroom import result, simulation
-from placement.admin.headroom.result import Headroom
-from placement.admin.query_text import refusing as refusing
-from placement.candidates import model, names, request
+from placement.admin.cloud import Cloud
+from placement.admin.console import CannotProceedError
+from placement.candidates import model, request
 from placement.microversion import Version
-
-
-@dataclass(frozen=True, slots=True)
-class Cloud:
-    """The queries with ids, and all anchors of the cloud, in one snapshot of the database.
-
-    :ivar classes: id -> name of the resource classes of all queries
-    """
-
-    queries: Sequence[model.Query[int]]
-    classes: Mapping[int, str]
-    anchors: Sequence[model.Anchor]
-
-    def results(
-        self,
-        texts: Iterable[str],
-        version: str = 'latest',
-        progress: Progress = silent,
-        aggregates: Mapping[int, str] | None = None,
-    ) -> Iterator[Headroom]:
-        """Yield the result of each query, from the same state.
-
-        :param texts: for each query, the text or the name that the result has
-        :param aggregates: aggregate id -> UUID; None to count the claims by tree
-        """
-        for text, query in zip(texts, self.queries, strict=True):
-            found = simulation.of_query(query, self.anchors, progress)
-            yield result.of(text, version, found, self.classes, aggregates)
 
 
 def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:
@@ -72,29 +41,18 @@ def parse_named(arguments: Iterable[str]) -> dict[str, model.Query[str]]:
 
 
 def _refusing(number: int, count: int) -> AbstractContextManager[None]:
-    return refusing(f'Query {number} is not valid: ' if count > 1 else '')
+    return query_text.refusing(f'Query {number} is not valid: ' if count > 1 else '')
 
 
-def read(
-    conn: sa.Connection,
-    queries: Sequence[model.Query[str]],
-    progress: Progress = silent,
-    providers: Sequence[model.Provider] | None = None,
-) -> Cloud:
-    """Read all trees once for all queries.
+def with_ids(
+    conn: sa.Connection, found: Cloud, queries: Collection[model.Query[str]]
+) -> list[model.Query[int]]:
+    """Return the queries with ids.
 
-    :param conn: a connection on which all statements read the same snapshot of the database
-    :param providers: all providers, if they were read before
     :raises CannotProceedError: a class or trait of a query does not exist
     """
-    with_ids, classes, sharing_id = [], dict[int, str](), None
+    result = []
     for number, query in enumerate(queries, 1):
         with _refusing(number, len(queries)):
-            ids = names.look_up(conn, query)
-            with_ids.append(request.with_ids(query, ids))
-        classes.update({id_: name for name, id_ in ids.classes.items()})
-        sharing_id = ids.sharing_id
-    if providers is None:
-        providers = cloud.providers(conn, progress)
-    with_nested = any(query.same_subtrees for query in with_ids)
-    return Cloud(with_ids, classes, cloud.anchors(providers, sharing_id, with_nested))
+            result.append(request.with_ids(query, cloud.look_up(conn, query, found)))
+    return result

@@ -10,7 +10,10 @@ from typing import Any
 import orjson
 
 from placement import microversion
-from placement.admin import console
+from placement.admin import cloud, console
+from placement.admin.cloud import Cloud
+from placement.admin.console import Progress, silent
+from placement.admin.headroom import simulation
 from placement.admin.headroom.simulation import Simulation, Step
 from placement.candidates import model, render
 
@@ -53,35 +56,51 @@ class Headroom:
         return f'{self.fits:,} more of {self.query} {"fits" if self.fits == 1 else "fit"}'
 
 
-def of(
-    text: str,
-    version: str,
-    found: Simulation,
-    classes: Mapping[int, str],
-    aggregates: Mapping[int, str] | None = None,
-) -> Headroom:
-    """Return the result of a query.
+def of_queries(
+    found: Cloud,
+    texts: Iterable[str],
+    queries: Sequence[model.Query[int]],
+    version: str = 'latest',
+    progress: Progress = silent,
+    by: str | None = TREE,
+) -> list[Headroom]:
+    """Return the result of each query, from the same state of the cloud.
 
-    :param classes: id -> name of the resource classes of the query
-    :param aggregates: aggregate id -> UUID; None to count the claims by tree
+    :param texts: for each query, the text or the name that the result has
+    :param by: AGGREGATE to count the claims by aggregate of the root
     """
-    by: Counter[str] = Counter()
-    for root, _, times in found.steps:
-        keys = [root.uuid] if aggregates is None else [aggregates[id_] for id_ in root.aggregates]
-        by.update(dict.fromkeys(keys, times))
+    with_nested = any(query.same_subtrees for query in queries)
+    anchors = cloud.anchors(found.providers, found.sharing_trait, with_nested)
+    results = []
+    for text, query in zip(texts, queries, strict=True):
+        simulated = simulation.of_query(query, anchors, progress)
+        results.append(_of(text, version, simulated, found, by))
+    return results
+
+
+def _of(text: str, version: str, simulated: Simulation, found: Cloud, by: str | None) -> Headroom:
+    counts: Counter[str] = Counter()
+    for root, _, times in simulated.steps:
+        keys = [root.uuid]
+        if by == AGGREGATE:
+            keys = [found.aggregates[id_] for id_ in root.aggregates]
+        counts.update(dict.fromkeys(keys, times))
     limit = reason = ''
-    if found.limit is not None:
-        class_id, lacking, trees = found.limit
-        limit, lack = console.printable(classes[class_id]), 'lacks' if lacking == 1 else 'lack'
+    if simulated.limit is not None:
+        class_id, lacking, trees = simulated.limit
+        limit, lack = (
+            console.printable(found.classes[class_id]),
+            'lacks' if lacking == 1 else 'lack',
+        )
         reason = f'The limit is {limit}: {lacking:,} of {trees:,} trees {lack} it for one more.'
     return Headroom(
-        text,
-        version,
-        sum(step.times for step in found.steps),
-        dict(sorted(by.items(), key=lambda item: (-item[1], item[0]))),
-        limit,
-        reason,
-        found.steps,
+        query=text,
+        microversion=version,
+        fits=sum(step.times for step in simulated.steps),
+        by=dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        limit=limit,
+        reason=reason,
+        steps=simulated.steps,
     )
 
 
@@ -140,23 +159,17 @@ def _details(result: Headroom, by: str, names: Mapping[str, str]) -> Iterator[st
 
 
 def claims(
-    steps: Sequence[Step],
-    query: model.Query[int],
-    classes: Mapping[int, str],
-    anchors: Iterable[model.Anchor],
-    owner: Mapping[str, str],
+    steps: Sequence[Step], query: model.Query[int], found: Cloud, owner: Mapping[str, str]
 ) -> Iterator[bytes]:
     """Yield the claims in the order of the simulation, each as a line of JSON.
 
-    :param classes: id -> name of the resource classes of the query
-    :param anchors: all anchors of the cloud
     :param owner: the project and the user, by the names of the members of the body
     """
     requests = render.allocation_requests(
         (step.binding for step in steps),
         model.slots_of(query),
-        {provider.id: provider.uuid for anchor in anchors for provider in anchor.tree},
-        classes,
+        {provider.id: provider.uuid for provider in found.providers},
+        found.classes,
         _VERSION,
         orjson.dumps,
     )

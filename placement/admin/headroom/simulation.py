@@ -53,9 +53,14 @@ class FreeCapacity:
     A sharing provider belongs to several anchors, so one object serves all anchors.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, providers: Mapping[int, model.Provider]) -> None:
+        """Start with the present usage.
+
+        :param providers: provider id -> provider, for all providers
+        """
+        self._providers = providers
         self._free: dict[InventoryKey, int] = {}
-        # The ids of the providers of these inventories.
+        # The ids of the providers from which claims took.
         self._changed: set[int] = set()
 
     def current(self, anchor: model.Anchor) -> model.Anchor:
@@ -71,58 +76,41 @@ class FreeCapacity:
     def _current(self, provider: model.Provider) -> model.Provider:
         if provider.id not in self._changed:
             return provider
-        inventories = {
-            class_id: inventory
-            if (free := self._free.get((provider.id, class_id))) is None
-            else inventory._replace(used=capacity.free(free, inventory.capacity))
-            for class_id, inventory in provider.inventories.items()
-        }
+        inventories = {}
+        for class_id, inventory in provider.inventories.items():
+            used = capacity.free(self._of((provider.id, class_id)), inventory.capacity)
+            inventories[class_id] = inventory._replace(used=used)
         return provider._replace(inventories=inventories)
+
+    def _of(self, key: InventoryKey) -> int:
+        """Return the free capacity of an inventory."""
+        if key not in self._free:
+            inventory = self._providers[key[0]].inventories[key[1]]
+            self._free[key] = capacity.free(inventory.used, inventory.capacity)
+        return self._free[key]
 
     def fits(self, amounts: Amounts) -> bool:
         """Whether the claims so far leave enough of the inventories that they changed."""
         free = self._free
         return all(amount <= free.get(key, amount) for key, amount in amounts.items())
 
-    def take(
-        self,
-        providers: Mapping[int, model.Provider],
-        amounts: Amounts,
-        at_most: int = capacity.MAX_INT,
-    ) -> int:
+    def take(self, amounts: Amounts, at_most: int = capacity.MAX_INT) -> int:
         """Take the amounts of a claim as often as they fit.
 
-        :param providers: provider id -> provider, with the usage before the first claim or the one
-            that `current` returned last
         :param at_most: take them at most this often
         :returns: how often the amounts were taken
         """
-        free = self._free
-        self._read(providers, amounts)
-        count = min(at_most, *(free[key] // amount for key, amount in amounts.items()))
+        count = min(at_most, *(self._of(key) // amount for key, amount in amounts.items()))
         if count <= 0:
             return 0
-        for (provider_id, class_id), amount in amounts.items():
-            free[provider_id, class_id] -= count * amount
-            self._changed.add(provider_id)
+        self.release(amounts, -count)
         return count
 
-    def release(self, providers: Mapping[int, model.Provider], amounts: Amounts) -> None:
-        """Reduce the usage of inventories.
-
-        :param providers: provider id -> provider, with the usage before the first claim
-        """
-        self._read(providers, amounts)
-        for (provider_id, class_id), amount in amounts.items():
-            self._free[provider_id, class_id] += amount
-            self._changed.add(provider_id)
-
-    def _read(self, providers: Mapping[int, model.Provider], keys: Iterable[InventoryKey]) -> None:
-        for provider_id, class_id in keys:
-            if (provider_id, class_id) not in self._free:
-                inventory = providers[provider_id].inventories[class_id]
-                left = capacity.free(inventory.used, inventory.capacity)
-                self._free[provider_id, class_id] = left
+    def release(self, amounts: Amounts, times: int = 1) -> None:
+        """Reduce the usage of inventories."""
+        for key, amount in amounts.items():
+            self._free[key] = self._of(key) + times * amount
+            self._changed.add(key[0])
 
 
 # The simulation ----------------------------------------------------------------
@@ -162,7 +150,7 @@ def of_query(
     :param anchors: all anchors of the cloud
     """
     prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
-    free = FreeCapacity()
+    free = FreeCapacity({one.id: one for anchor in anchors for one in anchor.providers})
     steps: list[Step] = []
     with progress('Simulating claims', len(anchors)) as advance:
         for anchor in sorted(anchors, key=lambda anchor: anchor.root.uuid):
@@ -181,11 +169,10 @@ def _claims(
     is_exhausted = False
     while not is_exhausted:
         current, budget = free.current(anchor), Budget()
-        providers = {provider.id: provider for provider in current.providers}
         is_exhausted, cost, restart_at = True, 0, 0
         for binding in solver.solve(prepared, current, budget):
             cost = cost or budget.used
-            if count := free.take(providers, amounts_of(prepared.slots, binding)):
+            if count := free.take(amounts_of(prepared.slots, binding)):
                 yield Step(anchor.root, binding, count)
                 restart_at = budget.used + RESTART_AFTER * cost
             elif budget.used > restart_at:
@@ -204,17 +191,10 @@ def _limit(prepared: model.PreparedQuery, anchors: Iterable[model.Anchor]) -> Li
     lacking: Counter[int] = Counter()
     trees = 0
     for anchor in anchors:
-        if (suitable := _suitable(prepared, anchor)) is None:
-            continue
-        trees += 1
-        lacking.update(
-            {
-                class_id
-                for slot, providers in suitable
-                for class_id, amount in slot.amounts
-                if not any(eligibility.can_allocate(one, class_id, amount) for one in providers)
-            }
-        )
+        classes = _lacking(prepared, anchor)
+        if classes is not None:
+            lacking.update(classes)
+            trees += 1
     if not lacking:
         return None
     # Of several classes, the one with the smallest id.
@@ -222,13 +202,11 @@ def _limit(prepared: model.PreparedQuery, anchors: Iterable[model.Anchor]) -> Li
     return Limit(class_id, lacking[class_id], trees)
 
 
-def _suitable(
-    prepared: model.PreparedQuery, anchor: model.Anchor
-) -> list[tuple[model.Slot, Sequence[model.Provider]]] | None:
-    """Return the suitable providers of each slot; None if a part of the query has none."""
+def _lacking(prepared: model.PreparedQuery, anchor: model.Anchor) -> set[int] | None:
+    """Return the classes that a tree lacks; None if it does not suit the query."""
     if not eligibility.is_anchor(anchor.root, prepared.query):
         return None
-    result: list[tuple[model.Slot, Sequence[model.Provider]]] = []
+    lacking: set[int] = set()
     traits: frozenset[int] = frozenset()
     for slot in (*prepared.unsuffixed.values(), *prepared.suffixed.values()):
         classes = {class_id for class_id, _ in slot.amounts}
@@ -237,10 +215,12 @@ def _suitable(
             return None
         if not slot.suffixed:
             traits = traits.union(*(one.traits for one in suitable))
-        result.append((slot, suitable))
+        for class_id, amount in slot.amounts:
+            if not any(eligibility.can_allocate(one, class_id, amount) for one in suitable):
+                lacking.add(class_id)
     if any(any_set.isdisjoint(traits) for any_set in prepared.query.collective_traits):
         return None
-    return result
+    return lacking
 
 
 def _permitted(slot: model.Slot, anchor: model.Anchor) -> Sequence[model.Provider]:

@@ -29,7 +29,7 @@ from placement.admin.cloud import Cloud, root_id
 from placement.admin.console import Names, Progress
 from placement.admin.drain.reading import all_trees
 from placement.admin.drain.report import Drain
-from placement.admin.headroom import reading
+from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import Headroom
 from placement.candidates.model import Provider, Query
 from placement.candidates.sharing import SharingProviders
@@ -205,7 +205,7 @@ def read(
     )
     types = dict(map(tuple, conn.execute(sa.select(_TYPES.c.id, _TYPES.c.name))))
     rows = conn.execute(_CONSUMERS_OF_PROVIDERS).all()
-    simulated = reading.read(conn, list(queries.values()), progress, found.providers)
+    with_ids = reading.with_ids(conn, found, queries.values())
     return Contents(
         time=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
         database=database_url.masked(config.placement_database.connection) or '',
@@ -217,7 +217,7 @@ def read(
         number_of_consumers=conn.scalar(_NUMBER_OF_CONSUMERS) or 0,
         projects=_projects(rows, found),
         findings=[known.in_values(finding) for finding in findings],
-        headroom=list(simulated.results(queries, progress=progress)),
+        headroom=result.of_queries(found, queries, with_ids, progress=progress),
         drains={one.trees[0]['uuid']: one for one in all_trees(conn, found, progress)}
         if with_drains
         else None,

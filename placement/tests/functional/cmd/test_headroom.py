@@ -14,6 +14,7 @@ import uuid
 import fixtures
 
 from placement import db_api
+from placement.admin import cloud
 from placement.admin.headroom import reading
 from placement.db import engine
 from placement.tests import where, worlds
@@ -85,11 +86,12 @@ class PromiseTest(TestCase):
             part = worlds.World(world.hosts[:size])
             rows.fill(db_api.get_placement_engine(), part)
             with self.counted() as counts, engine.snapshot() as conn:
+                found = cloud.read(conn, with_usage=False)
                 parsed = reading.parse([world.query(query) for query in queries], worlds.NEWEST)
-                found = reading.read(conn, parsed)
-            self.assertEqual(size, len(found.anchors))
-            # The names of each query, and all trees.
-            self.assertEqual(3, counts['all'])
+                reading.with_ids(conn, found, parsed)
+            self.assertEqual(size, len(found.providers))
+            # The cloud, and the names of each query.
+            self.assertEqual(4 + 2, counts['all'])
 
 
 @where.only_on('sqlite', reason='The random worlds execute the same statements.')

@@ -9,6 +9,7 @@ from typing import Any
 import ddt
 import hypothesis
 
+from placement.admin.cloud import Cloud
 from placement.admin.console import silent
 from placement.admin.headroom import result, simulation
 from placement.candidates import model
@@ -24,7 +25,9 @@ def simulate(query: model.Query[int], world: worlds.World) -> Any:
 def headroom(world: worlds.World, text: str) -> result.Headroom:
     """Return the result of a query with short names."""
     classes = {id_: name for name, id_ in world.ids.classes.items()}
-    return result.of(text, '1.39', simulate(world.parse(text), world), classes)
+    traits = {id_: name for name, id_ in world.ids.traits.items()}
+    found = Cloud(world.providers, {}, {}, classes, traits, {}, {}, (), 0, 0, 0)
+    return result.of_queries(found, [text], [world.parse(text)])[0]
 
 
 class DefinitionTest(UnmeasuredTestCase):
