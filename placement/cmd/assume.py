@@ -1,7 +1,7 @@
 """The option `--assume`: parse the changes, and print the results with what was assumed."""
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 import functools
 import re
@@ -40,14 +40,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     output.add_names_option(parser)
     output.add_format_option(parser)
-
-
-def parse(texts: Iterable[str]) -> tuple[Change, ...]:
-    """Return the changes of the command line.
-
-    :raises CannotProceedError: a change is not valid; what depends on the database is not checked
-    """
-    return tuple(map(_parse, texts))
 
 
 # Yields the state of the database after changes (see `assume.state`).
@@ -99,7 +91,11 @@ def _heading(assumed: Assumed, known: Names) -> str:
 # Parsing --------------------------------------------------------------------------
 
 
-def _parse(text: str) -> Change:
+def parse(text: str) -> Change:
+    """Return a change of the command line.
+
+    :raises CannotProceedError: it is not valid; what depends on the database is not checked
+    """
     kind, _, rest = text.partition(':')
     if kind not in _GRAMMARS or not rest:
         raise assume.refusal(text, f'It has none of the forms {_FORMS}.')
@@ -167,6 +163,7 @@ _CONVERTERS: Mapping[str, Callable[[str], Any]] = {
 # For each kind of change: its form, what follows the colon, and the function that makes it, whose
 # parameters are the groups.
 _FILTER = r'(?:\?(?P<filters>.*))?'
+_LINK = r'(?P<present>[+-])(?P<{}>[^?]+)' + _FILTER
 _GRAMMARS: Mapping[str, tuple[str, str, Callable[..., Cloud]]] = {
     'without': ('without:PROVIDER', '(?P<provider>.+)', assume.remove_tree),
     'copies': (
@@ -179,14 +176,10 @@ _GRAMMARS: Mapping[str, tuple[str, str, Callable[..., Cloud]]] = {
         rf'(?P<class_name>[^.=?]+)\.(?P<new>(?:{"|".join(_FIELDS)})=[^?]*){_FILTER}',
         assume.set_field,
     ),
-    'trait': (
-        'trait:+NAME or trait:-NAME',
-        rf'(?P<present>[+-])(?P<name>[^?]+){_FILTER}',
-        assume.set_trait,
-    ),
+    'trait': ('trait:+NAME or trait:-NAME', _LINK.format('name'), assume.set_trait),
     'aggregate': (
         'aggregate:+UUID or aggregate:-UUID',
-        rf'(?P<present>[+-])(?P<uuid>[^?]+){_FILTER}',
+        _LINK.format('uuid'),
         assume.set_aggregate,
     ),
 }

@@ -10,6 +10,7 @@ from placement.admin import atomic_file, console, named_trees
 from placement.admin.assume import Assumed
 from placement.admin.console import CannotProceedError
 from placement.admin.drain import reading, render, report
+from placement.admin.drain.places import Trees
 from placement.admin.drain.report import Drain
 from placement.cmd import assume, output, program
 
@@ -62,7 +63,7 @@ def add_commands(commands: Any) -> None:
 def _drain(config: cfg.ConfigOpts) -> int:
     options = config.category
     known = console.read_names(options.names)
-    changes = assume.parse(options.assume)
+    changes = [assume.parse(text) for text in options.assume]
     _check(options)
     with assume.state(changes) as assumed:
         drains = report.in_order(_planned(assumed, options))
@@ -96,8 +97,8 @@ def _check(options: argparse.Namespace) -> None:
 def _planned(assumed: Assumed, options: argparse.Namespace) -> Iterable[Drain]:
     """Return the result of each drain."""
     conn, found = assumed.conn, assumed.cloud
-    same = options.same_aggregates, options.same_traits
-    trees = reading.trees(conn, found, options.where, *same)
+    where = reading.conditions(conn, found, options.where)
+    trees = Trees(found, where, options.same_aggregates, options.same_traits)
     roots = named_trees.require_roots(found, options.provider)
     if options.moves is not None and options.each and len(roots or trees.anchors) != 1:
         raise CannotProceedError('--moves with --each requires a single tree.')

@@ -71,7 +71,7 @@ def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
 def _explain(config: cfg.ConfigOpts) -> int:
     arguments = config.category
     known = console.read_names(arguments.names)
-    changes = assume.parse(arguments.assume)
+    changes = [assume.parse(text) for text in arguments.assume]
     text, logged = _query(arguments.query, arguments.request)
     version = query_text.version(arguments.microversion or logged or 'latest')
     max_steps = config.placement.max_candidate_search_steps

@@ -67,7 +67,7 @@ def add_commands(commands: Any) -> None:
 def _headroom(config: cfg.ConfigOpts) -> int:
     options = config.category
     known = console.read_names(options.names)
-    changes = assume.parse(options.assume)
+    changes = [assume.parse(text) for text in options.assume]
     texts = _texts(options.query)
     version = query_text.version(options.microversion)
     named = reading.parse(texts, version)

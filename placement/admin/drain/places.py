@@ -13,8 +13,10 @@ free capacity, each class in relation to the average inventory of that class.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
 from dataclasses import dataclass
+import fnmatch
 import functools
 import itertools
 from typing import NamedTuple
@@ -63,9 +65,9 @@ class Place(NamedTuple):
 
 
 class Trees:
-    """The provider trees of a cloud in the present state.
+    """The provider trees of a cloud in the present state, with the conditions of the command line.
 
-    :ivar cloud: the cloud, with the names of classes and providers
+    :ivar cloud: all of the cloud, except for the usage of projects
     :ivar where: --where as a query with one request group; COMPUTE_STATUS_DISABLED is forbidden
     :ivar same_aggregates: whether the new root has to be in all aggregates of the old roots
     :ivar same_traits: the traits that new providers need if the old one has them
@@ -85,13 +87,21 @@ class Trees:
         self,
         cloud: Cloud,
         where: model.Query[int],
-        same_aggregates: bool,
-        same_traits: frozenset[int],
+        same_aggregates: bool = False,
+        same_traits: Sequence[str] = (),
     ) -> None:
+        """Find the permitted trees.
+
+        :param where: the result of `reading.conditions`
+        :param same_traits: the patterns of --same-traits
+        """
+        # A root with this trait is no place for a consumer, so no consumer needs the trait.
+        disabled = frozenset(filter(None, [cloud.disabled_trait]))
+        where = dataclasses.replace(where, root_forbidden=where.root_forbidden | disabled)
         self.cloud = cloud
         self.where = where
         self.same_aggregates = same_aggregates
-        self.same_traits = same_traits
+        self.same_traits = _matching(cloud.traits, same_traits) - disabled
         found = anchors(cloud.providers, cloud.sharing_trait)
         every = [provider for anchor in found for provider in anchor.tree]
         self.anchors = {anchor.root.id: anchor for anchor in found}
@@ -238,6 +248,13 @@ class Places:
             self.kept[key] + amounts[key] <= self._trees.inventories[key].max_unit
             for key in self.kept.keys() & amounts.keys()
         )
+
+
+def _matching(names: Mapping[int, str], globs: Iterable[str]) -> frozenset[int]:
+    """Return the ids of the names that match a pattern."""
+    return frozenset(
+        id_ for id_, name in names.items() if any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+    )
 
 
 def _is_permitted(root: model.Provider, where: model.Query[int]) -> bool:

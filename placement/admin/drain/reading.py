@@ -6,7 +6,6 @@ All functions take a connection on which all statements read the same snapshot o
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 import dataclasses
-import fnmatch
 from typing import Any
 
 import sqlalchemy as sa
@@ -50,36 +49,10 @@ _PAGE = 128
 _WHERE = ('member_of', 'required', 'root_required')
 
 
-def trees(
-    conn: sa.Connection,
-    found: Cloud,
-    where: str = '',
-    same_aggregates: bool = False,
-    same_traits: Sequence[str] = (),
-) -> Trees:
-    """Return the trees of a cloud, with the conditions of the command line.
-
-    :param found: all of the cloud, except for the usage of projects
-    :param where: the value of --where
-    :param same_aggregates: whether --same-aggregates is given
-    :param same_traits: the patterns of --same-traits
-    :raises CannotProceedError: --where is not valid
-    """
-    query = _conditions(conn, found, where)
-    # A root with this trait is no place for a consumer, so no consumer needs the trait.
-    disabled = frozenset(filter(None, [found.disabled_trait]))
-    matching = frozenset(
-        id_
-        for id_, name in found.traits.items()
-        if any(fnmatch.fnmatchcase(name, glob) for glob in same_traits)
-    )
-    query = dataclasses.replace(query, root_forbidden=query.root_forbidden | disabled)
-    return Trees(found, query, same_aggregates, matching - disabled)
-
-
-def _conditions(conn: sa.Connection, found: Cloud, text: str) -> model.Query[int]:
+def conditions(conn: sa.Connection, found: Cloud, text: str = '') -> model.Query[int]:
     """Return --where as a query with one request group, without amounts.
 
+    :param found: all of the cloud, except for the usage of projects
     :param text: the query string; empty for no conditions
     :raises CannotProceedError: the API refuses the query string, it has other parameters, or it
         names a trait that does not exist
@@ -185,4 +158,4 @@ def all_trees(conn: sa.Connection, found: Cloud, progress: Progress) -> list[Dra
     :param found: all of the cloud, except for the usage of projects
     :raises CannotProceedError: a consumer does not exist
     """
-    return list(each(conn, trees(conn, found), (), progress))
+    return list(each(conn, Trees(found, conditions(conn, found)), (), progress))
