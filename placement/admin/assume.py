@@ -79,7 +79,7 @@ def state(progress: Progress, changes: Sequence[Change]) -> Iterator[Assumed]:
                 found = change.make(conn, found)
             except (exception.BadInput, CannotProceedError) as error:
                 raise refusal(change.text, str(error)) from error
-        over = _over(_exceeded(found) - _exceeded(before))
+        over = _over(_exceeded(found) - _exceeded(before)) if changes else {}
         yield Assumed(conn, found, tuple(change.text for change in changes), over)
 
 

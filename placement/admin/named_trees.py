@@ -19,8 +19,8 @@ _ALLOCATIONS = models.allocations
 _Provider = TypeVar('_Provider')
 
 
-def find(conn: sa.Connection, given: Collection[str]) -> dict[str, sa.Row[Any]]:
-    """Return the UUIDs and names of the named providers that exist.
+def find(conn: sa.Connection, given: Collection[str]) -> dict[str, Any]:
+    """Return the rows of the named providers that exist, with the UUID and the name.
 
     :param given: names, and UUIDs in any form. If a provider has the UUID, another one with this
         name is not considered
@@ -34,8 +34,8 @@ def find(conn: sa.Connection, given: Collection[str]) -> dict[str, sa.Row[Any]]:
     return _named(given, ((row.uuid, row.name, row) for row in rows))
 
 
-def require(conn: sa.Connection, given: Collection[str]) -> dict[str, sa.Row[Any]]:
-    """Return the UUIDs and names of the named providers.
+def require(conn: sa.Connection, given: Collection[str]) -> dict[str, Any]:
+    """Return the rows of the named providers, with the UUID and the name.
 
     :raises CannotProceedError: a provider does not exist
     """

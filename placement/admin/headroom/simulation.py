@@ -19,7 +19,7 @@ same_subtree, and group_policy. A tree *lacks* a class if none of the providers 
 for it can serve the amount after the claims. The *limit* is the class that the most trees lack.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -39,11 +39,10 @@ Amounts = Mapping[InventoryKey, int]
 
 def amounts_of(slots: tuple[model.Slot, ...], binding: model.Binding) -> dict[InventoryKey, int]:
     """Return the amounts that a claim of a candidate takes."""
-    amounts: dict[InventoryKey, int] = {}
+    amounts: dict[InventoryKey, int] = defaultdict(int)
     for slot, provider_id in zip(slots, binding, strict=True):
         for class_id, amount in slot.amounts:
-            key = provider_id, class_id
-            amounts[key] = amounts.get(key, 0) + amount
+            amounts[provider_id, class_id] += amount
     return amounts
 
 
@@ -91,8 +90,7 @@ class FreeCapacity:
 
     def fits(self, amounts: Amounts) -> bool:
         """Whether the claims so far leave enough of the inventories that they changed."""
-        free = self._free
-        return all(amount <= free.get(key, amount) for key, amount in amounts.items())
+        return all(amount <= self._free.get(key, amount) for key, amount in amounts.items())
 
     def take(self, amounts: Amounts, at_most: int = capacity.MAX_INT) -> int:
         """Take the amounts of a claim as often as they fit.
@@ -101,10 +99,9 @@ class FreeCapacity:
         :returns: how often the amounts were taken
         """
         count = min(at_most, *(self._of(key) // amount for key, amount in amounts.items()))
-        if count <= 0:
-            return 0
-        self.release(amounts, -count)
-        return count
+        if count > 0:
+            self.release(amounts, -count)
+        return max(0, count)
 
     def release(self, amounts: Amounts, times: int = 1) -> None:
         """Reduce the usage of inventories."""

@@ -81,14 +81,13 @@ class PromiseTest(TestCase):
         world = worlds.World.of(
             'SS[D:10] {SHARE} @A\n' + '\n'.join(f'H{n}[V:2] @A' for n in range(9))
         )
-        queries = ['resources=V:1', 'resources=V:1,D:1']
+        texts = [world.query(text) for text in ('resources=V:1', 'resources=V:1,D:1')]
         for size in (2, 10):
             part = worlds.World(world.hosts[:size])
             rows.fill(db_api.get_placement_engine(), part)
             with self.counted() as counts, engine.snapshot() as conn:
                 found = cloud.read(conn, with_usage=False)
-                parsed = reading.parse([world.query(query) for query in queries], worlds.NEWEST)
-                reading.with_ids(conn, found, parsed)
+                reading.with_ids(conn, found, reading.parse(texts, worlds.NEWEST))
             self.assertEqual(size, len(found.providers))
             # The cloud, and the names of each query.
             self.assertEqual(4 + 2, counts['all'])

@@ -24,9 +24,9 @@ def simulate(query: model.Query[int], world: worlds.World) -> Any:
 
 def headroom(world: worlds.World, text: str) -> result.Headroom:
     """Return the result of a query with short names."""
-    classes = {id_: name for name, id_ in world.ids.classes.items()}
-    traits = {id_: name for name, id_ in world.ids.traits.items()}
-    found = Cloud(world.providers, {}, {}, classes, traits, {}, {}, (), 0, 0, 0)
+    ids = (world.ids.classes, world.ids.traits)
+    names = [{id_: name for name, id_ in of_kind.items()} for of_kind in ids]
+    found = Cloud(world.providers, {}, {}, *names, {}, {}, (), 0, 0, 0)
     return result.of_queries(found, [text], [world.parse(text)])[0]
 
 
