@@ -7,8 +7,7 @@ connection with one snapshot for all statements.
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import os_traits
@@ -172,7 +171,7 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
 def look_up(conn: sa.Connection, query: Query[str], found: Cloud) -> request.Ids:
     """Return the ids of all names of a query, also of those that `assume` added."""
     stored, known = names.look_up(conn, query), found.ids
-    return dataclasses.replace(
+    return replace(
         stored,
         aggregates={**stored.aggregates, **known.aggregates},
         roots={**stored.roots, **known.roots},

@@ -14,8 +14,7 @@ free capacity, each class in relation to the average inventory of that class.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import fnmatch
 import functools
 import itertools
@@ -97,11 +96,13 @@ class Trees:
         """
         # A root with this trait is no place for a consumer, so no consumer needs the trait.
         disabled = frozenset(filter(None, [cloud.disabled_trait]))
-        where = dataclasses.replace(where, root_forbidden=where.root_forbidden | disabled)
+        where = replace(where, root_forbidden=where.root_forbidden | disabled)
         self.cloud = cloud
         self.where = where
         self.same_aggregates = same_aggregates
-        self.same_traits = _matching(cloud.traits, same_traits) - disabled
+        traits = cloud.ids.traits
+        same = [name for glob in same_traits for name in fnmatch.filter(traits, glob)]
+        self.same_traits = frozenset(traits[name] for name in same) - disabled
         found = anchors(cloud.providers, cloud.sharing_trait)
         every = [provider for anchor in found for provider in anchor.tree]
         self.anchors = {anchor.root.id: anchor for anchor in found}
@@ -248,13 +249,6 @@ class Places:
             self.kept[key] + amounts[key] <= self._trees.inventories[key].max_unit
             for key in self.kept.keys() & amounts.keys()
         )
-
-
-def _matching(names: Mapping[int, str], globs: Iterable[str]) -> frozenset[int]:
-    """Return the ids of the names that match a pattern."""
-    return frozenset(
-        id_ for id_, name in names.items() if any(fnmatch.fnmatchcase(name, glob) for glob in globs)
-    )
 
 
 def _is_permitted(root: model.Provider, where: model.Query[int]) -> bool:
