@@ -23,10 +23,9 @@ from placement.db.sqlalchemy import models
 _PROVIDERS = models.resource_providers
 _CONSUMERS = models.consumers
 _ALLOCATIONS = models.allocations
-_ROOTS = _PROVIDERS.alias('root')
 
 
-def _count(table: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+def _count(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     return sa.select(sa.func.count()).select_from(table).where(*conditions).scalar_subquery()
 
 
@@ -53,10 +52,6 @@ _COUNTS = sa.select(
     # Old releases left consumers without allocations in the database.
     _count(_CONSUMERS, sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)),
     _count(_ALLOCATIONS),
-    _count(
-        _PROVIDERS.outerjoin(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id),
-        _ROOTS.c.id.is_(None),
-    ),
 )
 _STATEMENTS: tuple[sa.Executable, ...] = (
     # The first statement decides which state the others read.
@@ -86,8 +81,6 @@ class Cloud:
     :ivar usage: the project, the resource class, and the usage of its consumers
     :ivar consumers: the number of consumers with allocations
     :ivar allocations: the number of allocations, each of one consumer, provider, and class
-    :ivar unlisted: the number of providers that the API does not list: of an old release without a
-        root, or of a damaged database whose root does not exist
     :ivar removed: the ids of the providers of each tree that `assume` removed. The consumers are
         read from the database, where they still have allocations from these providers
     """
@@ -102,7 +95,6 @@ class Cloud:
     usage: Sequence[tuple[int, int, int]]
     consumers: int
     allocations: int
-    unlisted: int
     removed: Sequence[frozenset[int]] = ()
 
     @property
@@ -114,6 +106,16 @@ class Cloud:
     def disabled_trait(self) -> int | None:
         """The id of COMPUTE_STATUS_DISABLED; None if the trait does not exist."""
         return self._trait(os_traits.COMPUTE_STATUS_DISABLED)
+
+    @property
+    def unlisted(self) -> int:
+        """The number of providers that the API does not list.
+
+        They are those of an old release without a root, or of a damaged database whose root does
+        not exist.
+        """
+        existing = {one.id for one in self.providers}
+        return sum(one.root_id not in existing for one in self.providers)
 
     @property
     def ids(self) -> request.Ids:
@@ -146,7 +148,7 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
         for statement in statements:
             rows.append([tuple(row) for row in conn.execute(statement)])
             advance(1)
-    ((consumers, allocations, unlisted),), providers, provider_names, other_names, *usage = rows
+    ((consumers, allocations),), providers, provider_names, other_names, *usage = rows
     by_kind: list[Any] = [{} for _ in _OTHER_NAMES]
     for kind, id_, name in other_names:
         by_kind[kind][id_] = name
@@ -164,7 +166,6 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
         ],
         consumers=consumers,
         allocations=allocations,
-        unlisted=unlisted,
     )
 
 

@@ -12,6 +12,7 @@ from oslotest import base
 from placement.admin import cloud, serving
 from placement.admin.console import CannotProceedError
 from placement.admin.exporter import State
+from placement.candidates.model import Provider
 from placement.tests.waiting import wait_until
 
 DOWN, UP = b'placement_up 0.0', b'placement_up 1.0'
@@ -88,7 +89,8 @@ class ApplicationTest(TestCase):
         self.reads += 1
         if self.error:
             raise self.error
-        return cloud.Cloud((), {}, {}, {}, {}, {}, {}, (), self.reads, 0, self.unlisted)
+        lost = Provider(1, '', 0, None, frozenset(), frozenset(), {})
+        return cloud.Cloud(self.unlisted * [lost], {}, {}, {}, {}, {}, {}, (), self.reads, 0)
 
     def get(self, seconds: str = '', **headers: str) -> tuple[dict[str, str], bytes]:
         """Return the headers and the body of a response."""

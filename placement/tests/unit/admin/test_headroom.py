@@ -26,7 +26,7 @@ def headroom(world: worlds.World, text: str) -> result.Headroom:
     """Return the result of a query with short names."""
     ids = (world.ids.classes, world.ids.traits)
     names = [{id_: name for name, id_ in of_kind.items()} for of_kind in ids]
-    found = Cloud(world.providers, {}, {}, *names, {}, {}, (), 0, 0, 0)
+    found = Cloud(world.providers, {}, {}, *names, {}, {}, (), 0, 0)
     return result.of_queries(found, [text], [world.parse(text)])[0]
 
 
