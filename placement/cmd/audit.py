@@ -1,4 +1,8 @@
-"""The command `placement-manage audit`."""
+"""Find data that no request of this release can write, and correct it.
+
+Exit status: 0 nothing was found but notices, or everything else was corrected; 1 errors are left; 2
+the command line is not valid, or the database cannot be read or written.
+"""
 
 import dataclasses
 from typing import Any
@@ -7,7 +11,6 @@ from oslo_config import cfg
 
 from placement.cmd import output, program
 
-_TEXT = 'Find data that no request of this release can write, and correct it.'
 _WRITERS = (
     'It is safe only while nothing writes to the database: stop all processes of Placement, and '
     'all other programs that write to it'
@@ -25,15 +28,11 @@ _OPTIONS = f"""
 --yes
     do not ask before --purge
 """
-_EPILOG = """
-Exit status: 0 nothing was found but notices, or everything else was corrected; 1 errors are left; 2
-the command line is not valid, or the database cannot be read or written.
-"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'audit', _audit, _TEXT, epilog=_EPILOG)
+    parser = program.add_database_command(commands, 'audit', _audit, __doc__)
     program.add_options(parser, _OPTIONS, only={'type': program.words})
     output.add_names_option(parser)
     output.add_format_option(parser)

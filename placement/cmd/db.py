@@ -27,10 +27,11 @@ MORE_TO_DO = 1
 FAILED = 2
 INVALID_COUNT = 127
 
-_EPILOG = (
-    'Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command again; 2 a '
-    'migration failed; 127 the number of rows is invalid.'
-)
+_MIGRATE = """Migrate data of older releases while the service runs.
+
+Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command again; 2 a
+migration failed; 127 the number of rows is invalid.
+"""
 
 
 def add_commands(commands: Any) -> None:
@@ -42,8 +43,7 @@ def add_commands(commands: Any) -> None:
     add('db version', _version, 'Print the revision of the schema.')
     stamp = add('db stamp', _stamp, 'Set the revision of the schema without a migration.')
     stamp.add_argument('revision', help='a revision of the schema, or `head` for the newest one')
-    text = 'Migrate data of older releases while the service runs.'
-    migrate = add('db online_data_migrations', _online_data_migrations, text, epilog=_EPILOG)
+    migrate = add('db online_data_migrations', _online_data_migrations, _MIGRATE)
     migrate.add_argument(
         '--max-count', metavar='N', help='migrate at most N rows; by default, migrate all rows'
     )

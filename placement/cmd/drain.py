@@ -1,4 +1,11 @@
-"""The command `placement-manage drain`."""
+"""Find out whether the consumers of provider trees fit elsewhere.
+
+The command does not write to the database. The result is a plan of capacity, not an instruction to
+Nova: Placement does not store which traits a consumer requested.
+
+Exit status: 0 all consumers fit elsewhere; 1 some do not, or no plan was found; 2 an assumption or
+the command line is not valid, the database cannot be read, or the file cannot be written.
+"""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -17,11 +24,6 @@ from placement.cmd import assume, output, program
 # The exit statuses.
 ALL_FIT, SOME_DO_NOT = 0, 1
 
-_TEXT = (
-    'Find out whether the consumers of provider trees fit elsewhere. The command does not write to '
-    'the database. The result is a plan of capacity, not an instruction to Nova: Placement does '
-    'not store which traits a consumer requested.'
-)
 _OPTIONS = """
 PROVIDER
     the name or the UUID of any provider of a tree; several trees are drained together
@@ -40,15 +42,11 @@ PROVIDER
 --moves FILE
     write the moves to this file, each as a line with the body of PUT /allocations/{consumer}
 """
-_EPILOG = """
-Exit status: 0 all consumers fit elsewhere; 1 some do not, or no plan was found; 2 an assumption or
-the command line is not valid, the database cannot be read, or the file cannot be written.
-"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'drain', _drain, _TEXT, epilog=_EPILOG)
+    parser = program.add_database_command(commands, 'drain', _drain, __doc__)
     program.add_options(
         parser,
         _OPTIONS,

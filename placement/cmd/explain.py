@@ -1,4 +1,8 @@
-"""The command `placement-manage explain`."""
+"""Explain why a query has no allocation candidates.
+
+Exit status: 0 the query has candidates; 1 none was found; 2 the query, an assumption, or the
+command line is not valid, or the database cannot be read.
+"""
 
 import fileinput
 import sys
@@ -14,7 +18,6 @@ from placement.cmd import assume, output, program
 # The exit statuses.
 CANDIDATES, NO_CANDIDATES = 0, 1
 
-_TEXT = 'Explain why a query has no allocation candidates.'
 _OPTIONS = """
 QUERY
     a query of GET /allocation_candidates: a query string, a path with a query, a URL, or the line
@@ -28,15 +31,11 @@ QUERY
     list at most N trees, or groups of equal trees, in which few conditions fail; default:
     %(default)s
 """
-_EPILOG = """
-Exit status: 0 the query has candidates; 1 none was found; 2 the query, an assumption, or the
-command line is not valid, or the database cannot be read.
-"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'explain', _explain, _TEXT, epilog=_EPILOG)
+    parser = program.add_database_command(commands, 'explain', _explain, __doc__)
     program.add_options(
         parser, _OPTIONS, nearest={'type': program.number(0, 999_999_999), 'default': 5}
     )

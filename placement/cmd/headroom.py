@@ -1,4 +1,11 @@
-"""The command `placement-manage headroom`."""
+"""Count how many more claims of a query fit.
+
+The claims are simulated; the command does not write to the database.
+
+Exit status: 0 at least one claim of each query fits; 1 no claim of some query fits; 2 a query, an
+assumption, or the command line is not valid, the database cannot be read, or the file cannot be
+written.
+"""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -18,10 +25,6 @@ from placement.schemas import IDENTIFIER
 # The exit statuses.
 ALL_FIT, SOME_FITS_NOWHERE = 0, 1
 
-_TEXT = (
-    'Count how many more claims of a query fit. The claims are simulated; the command does not '
-    'write to the database.'
-)
 _OPTIONS = """
 QUERY
     a query of GET /allocation_candidates: a query string, a path with a query, or a URL; - reads
@@ -40,18 +43,13 @@ QUERY
 --user ID
     the user of the claims; default: %(default)s
 """
-_EPILOG = """
-Exit status: 0 at least one claim of each query fits; 1 no claim of some query fits; 2 a query, an
-assumption, or the command line is not valid, the database cannot be read, or the file cannot be
-written.
-"""
 # The defaults of the options that have an effect only with --claims.
 _OF_CLAIMS = {'max_claims': 100_000, 'project': 'headroom', 'user': 'headroom'}
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'headroom', _headroom, _TEXT, epilog=_EPILOG)
+    parser = program.add_database_command(commands, 'headroom', _headroom, __doc__)
     program.add_options(
         parser,
         _OPTIONS,

@@ -57,19 +57,19 @@ def subcommands(parser: argparse.ArgumentParser, required: bool) -> Any:
     return parser.add_subparsers(title='subcommands', metavar='SUBCOMMAND', required=required)
 
 
-def add_command(
-    commands: Any, name: str, text: str, epilog: str | None = None
-) -> argparse.ArgumentParser:
+def add_command(commands: Any, name: str, text: str | None) -> argparse.ArgumentParser:
     """Add a command, and return its parser.
 
     :param commands: the result of `ArgumentParser.add_subparsers` or of `subcommands`
     :param name: the words of the command, beginning with the program
-    :param text: the description of the command
-    :param epilog: the end of the help, with the exit statuses
+    :param text: the description of the command, often the docstring of its module; None if Python
+        omits docstrings. The last paragraph can be the exit statuses, which end the help
     """
+    text, mark, statuses = (text or '').partition('Exit status: ')
+    text = ' '.join(text.split())
     # Without `prog`, the usage would contain the options of the program.
     parser: argparse.ArgumentParser = commands.add_parser(
-        name.rpartition(' ')[2], prog=name, help=text, description=text, epilog=epilog
+        name.rpartition(' ')[2], prog=name, help=text, description=text, epilog=mark + statuses
     )
     return parser
 
@@ -78,10 +78,9 @@ def add_database_command(
     commands: Any,
     name: str,
     action: Action,
-    text: str,
+    text: str | None,
     creates_database: bool = False,
     patient: bool = True,
-    epilog: str | None = None,
 ) -> argparse.ArgumentParser:
     """Add a command of `placement-manage` that uses the database, and return its parser.
 
@@ -92,7 +91,7 @@ def add_database_command(
 
     The other parameters are those of `add_command`.
     """
-    parser = add_command(commands, f'placement-manage {name}', text, epilog)
+    parser = add_command(commands, f'placement-manage {name}', text)
     parser.set_defaults(action=functools.partial(_on_database, action, creates_database, patient))
     return parser
 

@@ -1,4 +1,12 @@
-"""The command `placement-manage rename-uuid`."""
+"""Give the data of a root provider to another UUID.
+
+If no provider has the UUID NEW, the provider OLD gets this UUID. Otherwise the allocations,
+children, traits, and aggregates of OLD move to NEW, which keeps its inventories, and OLD is
+deleted. Before the command, nova-compute of the host must be stopped, because it writes the same
+rows.
+
+Exit status: 0 the rows were changed, or printed with --dry-run; 2 nothing was changed.
+"""
 
 import shlex
 from typing import Any
@@ -8,8 +16,6 @@ from oslo_config import cfg
 from placement.admin import rename_uuid
 from placement.cmd import output, program
 
-_TEXT = 'Give the data of a root provider to another UUID.'
-_STOPPED = 'nova-compute of the host must be stopped, because it writes the same rows'
 _OPTIONS = """
 OLD
     the name or the UUID of a root provider
@@ -20,17 +26,11 @@ NEW
 --yes
     do not ask
 """
-_EPILOG = f"""
-Before the command, {_STOPPED}. If no provider has the UUID NEW, the provider OLD gets this UUID.
-Otherwise the allocations, children, traits, and aggregates of OLD move to NEW, which keeps its
-inventories, and OLD is deleted. Exit status: 0 the rows were changed, or printed with --dry-run; 2
-nothing was changed.
-"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'rename-uuid', _rename, _TEXT, epilog=_EPILOG)
+    parser = program.add_database_command(commands, 'rename-uuid', _rename, __doc__)
     program.add_options(parser, _OPTIONS)
 
 
@@ -48,7 +48,8 @@ def _rename(config: cfg.ConfigOpts) -> int:
         output.confirm(
             'The change',
             'stop nova-compute of the host',
-            f'These rows change. Before that, {_STOPPED}.',
+            'These rows change. Before that, nova-compute of the host must be stopped, because it '
+            'writes the same rows.',
             'Type yes to change them: ',
         )
         rename_uuid.rename(old, new, changes)

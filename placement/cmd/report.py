@@ -1,4 +1,8 @@
-"""The command `placement-manage report`."""
+"""Write an HTML page that shows the contents of the database.
+
+Exit status: 0 the page is written; 2 the page cannot be written, the database cannot be read, or
+the command line is not valid.
+"""
 
 from typing import Any
 
@@ -9,7 +13,6 @@ from placement.admin.headroom import reading
 from placement.cmd import output, program
 from placement.db import engine
 
-_TEXT = 'Write an HTML page that shows the contents of the database.'
 _OPTIONS = """
 FILE
     the page, for example report.html; an existing file is replaced when the page is complete; -
@@ -20,15 +23,11 @@ FILE
     show how many more claims of a query of GET /allocation_candidates fit; the option can be
     repeated
 """
-_EPILOG = """
-Exit status: 0 the page is written; 2 the page cannot be written, the database cannot be read, or
-the command line is not valid.
-"""
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
-    parser = program.add_database_command(commands, 'report', _report, _TEXT, epilog=_EPILOG)
+    parser = program.add_database_command(commands, 'report', _report, __doc__)
     program.add_options(parser, _OPTIONS, headroom={'action': 'append', 'default': []})
     output.add_names_option(parser)
 
