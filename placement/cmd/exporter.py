@@ -4,7 +4,6 @@ from collections import ChainMap
 from collections.abc import Callable, Sequence
 import contextlib
 import functools
-import math
 import sys
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,13 +54,15 @@ def add_commands(commands: Any) -> None:
     parser = program.add_database_command(commands, 'exporter', _export, _TEXT, patient=False)
     how = parser.add_mutually_exclusive_group()
     program.add_options(how, _HOW, listen={'default': ADDRESS})
+    seconds = program.number(0, 999_999_999)
     program.add_options(
         parser,
         _OPTIONS,
-        cache={'default': '30'},
+        cache={'type': seconds, 'default': 30},
         without={'type': program.words, 'default': []},
         headroom={'action': 'append', 'default': []},
-        headroom_interval={'default': '300'},
+        headroom_interval={'type': seconds, 'default': 300},
+        drain_interval={'type': seconds},
     )
 
 
@@ -69,9 +70,6 @@ def _export(config: cfg.ConfigOpts) -> int:
     options = config.category
     address = _address(options.listen)
     queries = reading.parse_named(options.headroom)
-    for name in ('cache', 'headroom_interval', 'drain_interval'):
-        if getattr(options, name) is not None:
-            setattr(options, name, _seconds(getattr(options, name), name))
     if unknown := sorted({*options.without} - METRICS.keys()):
         raise CannotProceedError(
             f'--without names metrics that do not exist or are required: {", ".join(unknown)}.'
@@ -133,15 +131,3 @@ def _address(text: str) -> tuple[str, int]:
     raise CannotProceedError(
         f'{text!r} is not an address and a port to listen on, such as 127.0.0.1:9180 or [::1]:9180.'
     )
-
-
-def _seconds(text: str, name: str) -> float:
-    """Return the value of an option.
-
-    :raises CannotProceedError: the value is not a number of seconds
-    """
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) < math.inf:
-            return float(text)
-    option = f'--{name.replace("_", "-")}'
-    raise CannotProceedError(f'{option} must be a number of seconds from 0, but is {text!r}.')
