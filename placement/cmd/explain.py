@@ -46,21 +46,19 @@ def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
     """Return the query, and the microversion if a log contains it.
 
     :param given: the argument QUERY
-    :raises CannotProceedError: the log cannot be read, or contains no search of the request
+    :raises OSError: the log cannot be read
+    :raises CannotProceedError: the log contains no search of the request
     """
     if request_id is None:
         return query_text.logged(sys.stdin.read() if given == '-' else given)
-    shown = console.printable(given)
-    try:
-        # As a name of a file, `-` stands for standard input.
-        with fileinput.input(given, encoding='utf-8', errors='replace') as log:
-            found = query_text.of_request(request_id, log)
-    except OSError as error:
-        raise CannotProceedError(f'The file {shown} cannot be read: {error.strerror}.') from error
+    # As a name of a file, `-` stands for standard input.
+    with fileinput.input(given, encoding='utf-8', errors='replace') as log:
+        found = query_text.of_request(request_id, log)
     if not found:
+        shown, id_ = map(console.printable, (given, request_id))
         raise CannotProceedError(
-            f'The log {shown} contains no search of the request {console.printable(request_id)}; '
-            'Placement logs searches at the level INFO.'
+            f'The log {shown} contains no search of the request {id_}; Placement logs searches at '
+            'the level INFO.'
         )
     if len(found) > 1:
         output.notify(f'The request made {len(found)} different searches; this is the last one.')

@@ -82,15 +82,14 @@ def _verdict(counts: Mapping[str, int], done: str) -> str:
 
 
 def _key(path: str | None) -> bytes:
-    """Return the key in a file, or a random key if there is no file."""
+    """Return the key in a file, or a random key if there is no file.
+
+    :raises OSError: the file cannot be read
+    :raises CannotProceedError: the key is too short
+    """
     if path is None:
         return secrets.token_bytes(_KEY_BYTES)
-    try:
-        key = Path(path).read_bytes().strip()
-    except OSError as error:
-        raise CannotProceedError(
-            f'The key file {path} cannot be read: {error.strerror or error}.'
-        ) from error
+    key = Path(path).read_bytes().strip()
     if len(key) < _KEY_BYTES:
         raise CannotProceedError(
             f'The key file {path} contains {len(key)} bytes, but a key has at least {_KEY_BYTES}.'

@@ -365,7 +365,7 @@ class CommandTest(base.WorldTestCase, in_process.Commands):
         self.assertIn('--microversion 1.36', done.stdout)
         for sentence, *arguments in (
             ('contains no search of the request req-9; ', 'req-9', str(path)),
-            ('cannot be read', REQUEST, f'{path}.1'),
+            (f'{path}.1 cannot be used: No such file', REQUEST, f'{path}.1'),
         ):
             self.assertRefused(sentence, 'explain', '--request', *arguments)
 

@@ -97,8 +97,8 @@ class CommandTest(TransferCase):
         for text, key in (
             ('empty contains 0 bytes, but a key has at least 16.', self.file(b'', 'empty')),
             ('short contains 15 bytes, but a', self.file(b'15 bytes, no mo\n', 'short')),
-            ('none cannot be read: No such file or directory.', f'{self.folder}/none'),
-            ('cannot be read: ', ''),
+            ('none cannot be used: No such file or directory.', f'{self.folder}/none'),
+            ('cannot be used: ', ''),
         ):
             self.refused(text, 'export', '--anonymize', '--key-file', key)
         self.assertEqual({}, self.counts())
