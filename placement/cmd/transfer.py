@@ -1,6 +1,6 @@
 """The commands `placement-manage export` and `placement-manage import`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import contextlib
 import gzip
 from pathlib import Path
@@ -20,9 +20,6 @@ from placement.cmd import output, program
 
 # The minimum length of a key. With 16 random bytes, nobody can try all keys.
 _KEY_BYTES = 16
-# The number of inventories above their capacity that are printed.
-_SHOWN = 20
-
 
 _EXPORT = (
     'Write the contents of the database to a file. The file is independent of the database system, '
@@ -103,7 +100,12 @@ def _import(config: cfg.ConfigOpts) -> int:
         counts, exceeded = load(file, output.progress, options.force)
     output.notify(_verdict(counts, 'imported'))
     if exceeded:
-        _report(exceeded)
+        what = 'inventory has' if exceeded == 1 else 'inventories have'
+        output.notify(
+            f'{exceeded} {what} more usage than capacity, as in the exported database. This is '
+            'legal.'
+        )
+        output.notify('Next: placement-manage audit --only over-capacity')
     return 0
 
 
@@ -116,15 +118,3 @@ def _source(name: str) -> contextlib.AbstractContextManager[BinaryIO]:
         return contextlib.nullcontext(sys.stdin.buffer)
     is_compressed = name.endswith(atomic_file.COMPRESSED)
     return cast(BinaryIO, gzip.open(name) if is_compressed else Path(name).open('rb'))
-
-
-def _report(exceeded: Sequence[Any]) -> None:
-    what = 'inventory has' if len(exceeded) == 1 else 'inventories have'
-    output.notify(
-        f'{len(exceeded)} {what} more usage than capacity, as in the exported database. This is '
-        'legal.'
-    )
-    for one in exceeded[:_SHOWN]:
-        name, uuid, class_ = map(console.printable, (one.name or '', one.uuid, one.resource_class))
-        output.notify(f'{name} {uuid}: {one.used} of {one.capacity:g} {class_} are in use.')
-    output.notify('Next: placement-manage audit --only over-capacity')

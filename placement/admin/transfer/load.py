@@ -24,7 +24,6 @@ _CHANGED = (
 _PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
 _ALLOCATIONS = models.allocations
-_CLASSES = models.resource_classes
 # Standard rows of these kinds exist in every database that a service has used.
 _WITH_STANDARDS = ('resource_class', 'trait')
 # Lines of these kinds may describe existing rows, which several clouds have in common.
@@ -33,12 +32,11 @@ _SHARED = (*_WITH_STANDARDS, 'aggregate', 'consumer_type', 'project', 'user')
 
 def load(
     file: BinaryIO, progress: console.Progress, force: bool = False
-) -> tuple[Mapping[str, int], Sequence[sa.Row[Any]]]:
+) -> tuple[Mapping[str, int], int]:
     """Insert all rows of a file in one transaction.
 
     :param force: whether the database may contain other providers and consumers
-    :returns: the number of lines of each kind, and the inventories whose usage exceeds the capacity
-        (see `_over_capacity`)
+    :returns: the number of lines of each kind, and of inventories whose usage exceeds the capacity
     :raises CannotProceedError: the file or the contents of the database prevent the import; nothing
         is inserted
     :raises exception.OutcomeUnknown: the connection was lost during COMMIT
@@ -124,10 +122,8 @@ def _require_empty(conn: sa.Connection, counts: Mapping[str, int]) -> None:
         )
 
 
-def _over_capacity(conn: sa.Connection, last_provider: int) -> Sequence[sa.Row[Any]]:
-    """Return `uuid`, `name`, `resource_class`, `used`, and `capacity` of imported inventories.
-
-    Only the inventories whose usage exceeds the capacity are returned.
+def _over_capacity(conn: sa.Connection, last_provider: int) -> int:
+    """Return the number of imported inventories whose usage exceeds the capacity.
 
     :param last_provider: the largest id of a provider before the import
     """
@@ -141,18 +137,10 @@ def _over_capacity(conn: sa.Connection, last_provider: int) -> Sequence[sa.Row[A
         .group_by(*key)
         .subquery()
     )
-    capacity = expressions.capacity(_INVENTORIES)
-    class_ = _CLASSES.c.name.label('resource_class')
-    amounts = (usage.c.used, capacity.label('capacity'))
-    return conn.execute(
-        sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, class_, *amounts)
-        .select_from(usage)
-        .join(_INVENTORIES, sa.and_(*(_INVENTORIES.c[name] == usage.c[name] for name in names)))
-        .join(_PROVIDERS, _PROVIDERS.c.id == _INVENTORIES.c.resource_provider_id)
-        .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
-        .where(usage.c.used > capacity)
-        .order_by(_PROVIDERS.c.uuid, _CLASSES.c.name)
-    ).all()
+    is_same = sa.and_(*(_INVENTORIES.c[name] == usage.c[name] for name in names))
+    select = sa.select(sa.func.count()).select_from(usage.join(_INVENTORIES, is_same))
+    exceeds = usage.c.used > expressions.capacity(_INVENTORIES)
+    return int(conn.execute(select.where(exceeds)).scalar_one())
 
 
 # Rows -----------------------------------------------------------------------------

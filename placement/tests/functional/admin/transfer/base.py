@@ -34,8 +34,8 @@ class TestCase(base.TestCase):
         export.export(file, console.silent)
         return file.getvalue()
 
-    def load(self, data: bytes, force: bool = False) -> Any:
-        """Import a file; return the inventories whose usage exceeds the capacity."""
+    def load(self, data: bytes, force: bool = False) -> int:
+        """Import a file; return the number of inventories whose usage exceeds the capacity."""
         return load.load(io.BytesIO(data), console.silent, force)[1]
 
     def load_example(self) -> None:
