@@ -296,21 +296,17 @@ class Document:
             self._refuse('The file is compressed, but its name does not end in .gz')
         if not line.endswith(b'\n'):
             self._refuse('The file is cut off; the last line has no line break')
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             value = json.loads(line.decode())
             if b'\\u' in line:
                 # A document can contain half of a surrogate pair, which is not a character.
                 json.dumps(value, ensure_ascii=False).encode()
-        except (ValueError, RecursionError):
-            self._refuse('The line is not a JSON document in UTF-8')
-        if not isinstance(value, dict):
-            self._refuse('The line is not a JSON object')
-        return value
+            if isinstance(value, dict):
+                return value
+        raise InvalidLineError(self._number, 'The line is not a JSON object in UTF-8')
 
     def _read_header(self) -> dict[str, int]:
-        header = self._next()
-        if header is None:
-            self._refuse('The file is empty')
+        header = self._next() or {}
         if header.get('format') != FORMAT:
             self._refuse('The file is not an export of Placement')
         version = header.get('version')

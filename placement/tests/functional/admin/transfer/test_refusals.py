@@ -45,7 +45,7 @@ class InvalidLineTest(TestCase):
 
     def test_other_files(self):
         for other, text in (
-            (b'', 'empty'),
+            (b'', 'not an export'),
             (b'\n', 'JSON'),
             (b'CREATE TABLE a (b int);\n', 'JSON'),
             (b'{}\n', 'not an export'),
