@@ -1,7 +1,8 @@
 """Connections to the database, and checks of the driver and of the connections.
 
-A connection changes nothing: it uses the session settings of the service only on request, it does
-not create a file, and it has time limits.
+A connection changes nothing: it uses the session settings of the service only on request, and has
+time limits. The check of the connection requires the file of an SQLite database, because SQLite
+would create it.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
 from placement.admin.console import require_file
-from placement.admin.preflight.model import Skipped, Steps, Verdict, check, ok, warning
+from placement.admin.preflight.model import Skipped, Steps, check, ok, warning
 from placement.conf import database_url as urls
 from placement.db import connections, failures, pools
 
@@ -41,19 +42,6 @@ def database_url(config: cfg.ConfigOpts, option: str = 'connection') -> sa.URL:
     return sa.make_url(url)
 
 
-def _without_writes(url: sa.URL) -> sa.URL:
-    """Return a URL whose connections do not create an SQLite file."""
-    file = urls.file_of(url)
-    if file is None:
-        return url
-    path = file.absolute()
-    # If the database is in WAL mode, a read-only connection creates the files of the WAL. Without a
-    # WAL, no process writes to the database, so that SQLite can treat it as immutable.
-    wal = path.with_name(f'{path.name}-wal')
-    query = {'mode': 'ro', 'uri': 'true'} | ({} if wal.exists() else {'immutable': '1'})
-    return url.set(database=path.as_uri().replace('file://', 'file:', 1), query=query)
-
-
 @contextlib.contextmanager
 def connected(config: cfg.ConfigOpts, as_service: bool = False) -> Iterator[sa.Connection]:
     """Yield a connection to the database.
@@ -67,7 +55,7 @@ def connected(config: cfg.ConfigOpts, as_service: bool = False) -> Iterator[sa.C
     names = ('mysql_sql_mode', 'mysql_wsrep_sync_wait')
     options = {name: settings[name] if as_service else None for name in names}
     # With 0 retries, oslo.db does not connect until the first use.
-    engine = engines.create_engine(_without_writes(database_url(config)), max_retries=0, **options)
+    engine = engines.create_engine(database_url(config), max_retries=0, **options)
     # In seconds: for a connection attempt, and for each response.
     connections.limit_waits(engine, connections.Timeouts(connect=5, read=10))
     if as_service:
@@ -159,9 +147,16 @@ def check_connection(config: cfg.ConfigOpts) -> Steps:
     with connected(config) as conn:
         connection = f'Connected to {url.set(query={}).render_as_string()}: {_product(conn)}'
         if conn.dialect.name == 'sqlite':
-            yield ok(f'{connection}.')
-        else:
-            yield judge_encryption(url, connection, _cipher(conn), _verifies(url, conn))
+            return f'{connection}.'
+        cipher = _cipher(conn)
+        detail = f'{connection}, {f"encrypted ({cipher})" if cipher else "not encrypted"}.'
+        if (cipher and _verifies(url, conn)) or is_local_database(url):
+            return detail
+    yield warning(
+        f'{detail} The server is not verified, so that others can read and change the data.',
+        'Configure TLS on the server and in the URL; see "Databases" in the administrator guide.',
+    )
+    return ''
 
 
 def _product(conn: sa.Connection) -> str:
@@ -173,23 +168,8 @@ def _product(conn: sa.Connection) -> str:
     return f'{name} {version}'
 
 
-def judge_encryption(url: sa.URL, connection: str, cipher: str, is_verified: bool) -> Verdict:
-    """Judge the encryption of a connection.
-
-    :param connection: its description
-    :param cipher: empty if the connection is not encrypted
-    :param is_verified: an encrypted connection has verified the certificate of the server
-    """
-    detail = f'{connection}, {f"encrypted ({cipher})" if cipher else "not encrypted"}.'
-    if (cipher and is_verified) or is_local_database(url):
-        return ok(detail)
-    return warning(
-        f'{detail} The server is not verified, so that others can read and change the data.',
-        'Configure TLS on the server and in the URL; see "Databases" in the administrator guide.',
-    )
-
-
 def _cipher(conn: sa.Connection) -> str:
+    """Return the cipher of a connection, an empty text without encryption."""
     if conn.dialect.name == 'mysql':
         return shown(conn, "SESSION STATUS LIKE 'Ssl_cipher'").get('ssl_cipher', '')
     return conn.scalar(sa.text('SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()')) or ''
