@@ -39,10 +39,12 @@ def register_libraries(config: cfg.ConfigOpts) -> None:
     for group, opts in middleware_opts.list_auth_token_opts():
         config.register_opts(opts, group=group)
     oslo_cache.configure(config)
-    # Checks of their own report an unknown plugin, a missing option, and an invalid value.
-    with contextlib.suppress(Exception):
+    # Checks of their own report an unknown plugin, and a reference to an unknown option.
+    with contextlib.suppress(auth_exceptions.NoMatchingPlugin, cfg.Error):
         loading.register_auth_conf_options(config, GROUP)
-        loading.load_auth_from_conf_options(config, GROUP)
+        section = config[GROUP].auth_section or GROUP
+        if plugin := config[section].auth_type:
+            config.register_opts(loading.get_auth_plugin_conf_options(plugin), group=section)
 
 
 @check(_OPTIONS)
@@ -169,26 +171,10 @@ def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
     ``interface``; without it, every request with a token fails with 503 Service Unavailable.
     *Warning* as for ``Keystone Endpoints``.
     """
-    interface = config[GROUP].interface
-    for _, url in _catalog(config, 'identity', interface)[:1]:
-        yield _endpoint(config, 'identity', url)
-        return
-    yield failure(
-        _absent(config, 'identity', interface), f'Correct [{GROUP}] region_name or interface.'
-    )
-
-
-def _absent(config: cfg.ConfigOpts, service_type: str, interface: str) -> str:
-    where = f' in the region {region}' if (region := config[GROUP].region_name) else ''
-    return f'The catalog contains no {interface} endpoint of the type {service_type}{where}.'
-
-
-def _catalog(config: cfg.ConfigOpts, kind: str, interface: str | None) -> list[tuple[str, str]]:
-    """Return the interface and the URL of each endpoint in the configured region."""
-    found = _access(config).service_catalog.get_endpoint_data_list(
-        kind, interface=interface, region_name=config[GROUP].region_name
-    )
-    return [(str(one.interface), str(one.url)) for one in found]
+    group = config[GROUP]
+    catalog = _access(config).service_catalog
+    url = catalog.url_for('identity', group.interface, region_name=group.region_name)
+    yield _endpoint(config, 'identity', url)
 
 
 @check('Service Catalog', needs=_CREDENTIALS)
@@ -200,7 +186,9 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
     for each endpoint that does not respond with 200 OK within 5 seconds. Before a rollout, no
     endpoint responds.
     """
-    endpoints = sorted(_catalog(config, 'placement', None))
+    region, catalog = config[GROUP].region_name, _access(config).service_catalog
+    found = catalog.get_endpoint_data_list('placement', interface=None, region_name=region)
+    endpoints = sorted((str(one.interface), str(one.url)) for one in found)
     # One after the other, the requests could exceed the time limit of the check.
     with futures.ThreadPoolExecutor() as pool:
         responses = pool.map(lambda one: _response(config, one[1], _ENDPOINT_TIMEOUT), endpoints)
@@ -211,10 +199,11 @@ def check_catalog(config: cfg.ConfigOpts) -> Steps:
                 'If the service runs, check the URL, the web server, and its certificate (cafile).',
             )
     if 'internal' not in dict(endpoints):
-        region = config[GROUP].region_name or 'REGION'
+        where = f' in the region {region}' if region else ''
         yield warning(
-            _absent(config, 'placement', 'internal'),
-            f'Run `openstack endpoint create --region {region} placement internal URL`.',
+            f'The catalog contains no internal endpoint of the type placement{where}.',
+            'Run `openstack endpoint create --region '
+            f'{region or "REGION"} placement internal URL`.',
         )
     described = '; '.join(f'{interface} {url}' for interface, url in endpoints)
     return f'Endpoints of the service, which respond: {described}.'
@@ -281,13 +270,22 @@ def check_token_cache(config: cfg.ConfigOpts) -> Steps:
 
 
 def _server(server: str, address: authtoken.Address, tls: ssl.SSLContext | None) -> Verdict:
-    """Judge whether a server works, and whether the connection to another host uses TLS.
+    """Write and read a value. Judge the result, and whether the connection needs TLS.
 
     :param server: the server as it is configured
     """
-    if error := _server_error(address, tls):
+    key, value = f'placement-preflight/{secrets.token_hex(16)}', b'{}'
+    client = Client(address, connect_timeout=_WAIT, timeout=_WAIT, tls_context=tls)
+    try:
+        with contextlib.closing(client):
+            client.set(key, value, _EXPIRATION, noreply=False)
+            problem = '' if client.get(key) == value else 'A written value cannot be read.'
+    # A client raises other exceptions, too, if the response is not one of memcached.
+    except Exception as error:
+        problem = f'{type(error).__name__}: {error}'
+    if problem:
         return warning(
-            f'The server {server} does not work: {error}', 'Start it, or correct its options.'
+            f'The server {server} does not work: {problem}', 'Start it, or correct its options.'
         )
     if tls or isinstance(address, str) or database.is_local(address[0]):
         return ok(f'The server {server} stores values.')
@@ -295,17 +293,3 @@ def _server(server: str, address: authtoken.Address, tls: ssl.SSLContext | None)
         f'The server {server} stores values, without TLS. {_READABLE}',
         f'Run memcached on this host, or set [{GROUP}] memcache_tls_enabled to true.',
     )
-
-
-def _server_error(address: authtoken.Address, tls: ssl.SSLContext | None) -> str:
-    """Write and read a value; return why it failed, or an empty text."""
-    key, value = f'placement-preflight/{secrets.token_hex(16)}', b'{}'
-    client = Client(address, connect_timeout=_WAIT, timeout=_WAIT, tls_context=tls)
-    with contextlib.closing(client):
-        try:
-            if client.set(key, value, _EXPIRATION, noreply=False) and client.get(key) == value:
-                return ''
-        # A client raises other exceptions, too, if the response is not one of memcached.
-        except Exception as error:
-            return f'{type(error).__name__}: {error}'
-    return 'A written value cannot be read.'
