@@ -136,26 +136,18 @@ def check_session(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
 
 @check('Connection Limits', SERVERS)
 def check_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
-    """*Warning* if the server closes idle connections before the service does.
+    """*Warning* if the server accepts fewer connections than all processes can open.
 
-    The setting is ``wait_timeout`` or, on PostgreSQL, ``idle_session_timeout``. The service closes
-    them after ``[placement_database] connection_recycle_time``. *Warning* if the server accepts
-    fewer connections than all processes of all machines can open: ``--machines`` times
-    ``--processes`` times the connections of a process. These are ``max_pool_size`` plus
-    ``max_overflow``, at most two for each of ``--threads``, and one connection of ``/healthcheck``.
-    The limits of the account and, on PostgreSQL, of the database count, too. The details contain
-    the number of processes for which the connections are sufficient.
+    These are ``--machines`` times ``--processes`` times the connections of a process:
+    ``max_pool_size`` plus ``max_overflow``, at most two for each of ``--threads``, and one
+    connection of ``/healthcheck``. The limits of the account and, on PostgreSQL, of the database
+    count, too. The details contain the number of processes for which the connections are
+    sufficient.
     """
-    accepted, setting, idle = _server_limits(conn)
-    options, size = config.placement_database, config.command
+    accepted, size = _accepted_connections(conn), config.command
     # It is not None, because the threads limit the number.
-    each = connections_of_process(options, size.threads) or 0
-    opened, kept = size.machines * size.processes * each, options.connection_recycle_time
-    if idle and not 0 <= kept < idle:
-        yield warning(
-            f'The service keeps idle connections for {kept} seconds, and the server for {idle}.',
-            f'Set [placement_database] connection_recycle_time to a smaller value than {setting}.',
-        )
+    each = connections_of_process(config.placement_database, size.threads) or 0
+    opened = size.machines * size.processes * each
     used = (
         f'The service can open {opened} connections (machines: {size.machines}, processes of each: '
         f'{size.processes}, threads of each: {size.threads}, connections of each process: {each})'
@@ -168,23 +160,17 @@ def check_limits(config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
     return f'{used}. The server accepts {accepted}: enough for {accepted // each} processes.'
 
 
-def _server_limits(conn: sa.Connection) -> tuple[int, str, int]:
-    """Return the number of accepted connections, and the setting that limits idle ones.
-
-    The last value is that of the setting in seconds; 0 means that there is no limit.
-    """
+def _accepted_connections(conn: sa.Connection) -> int:
+    """Return the number of connections that the server accepts from the account."""
     settings = shown(conn)
     accepted = int(settings['max_connections'])
     if conn.dialect.name == 'mysql':
         # In the session, this is the limit of the account; 0 means no limit.
         of_user = int(shown(conn, _SESSION).get('max_user_connections', '0'))
-        return min(accepted, of_user or accepted), 'wait_timeout', int(settings['wait_timeout'])
+        return min(accepted, of_user or accepted)
     for name in ('superuser_reserved_connections', 'reserved_connections'):
         accepted -= int(settings.get(name, '0'))
-    limits = [accepted, *(limit for limit in conn.scalars(_POSTGRESQL_LIMITS) if limit >= 0)]
-    # In milliseconds; new in PostgreSQL 14.
-    idle = int(settings.get('idle_session_timeout', '0')) // 1000
-    return min(limits), 'idle_session_timeout', idle
+    return min([accepted, *(int(one) for one in conn.scalars(_POSTGRESQL_LIMITS) if one >= 0)])
 
 
 @check('Galera Cluster', MYSQL)

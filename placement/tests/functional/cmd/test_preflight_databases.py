@@ -302,7 +302,6 @@ class PrivateMariadbTest(test_preflight.TestCase):
     OPTIONS = (
         '--log-bin=binary',
         '--binlog-format=STATEMENT',
-        '--wait-timeout=600',
         '--read-only=ON',
     )
     CONFIGURATION = ''
@@ -310,7 +309,6 @@ class PrivateMariadbTest(test_preflight.TestCase):
         'Database Access': ['failure read_only = ON'],
         # The service refuses the connection.
         'Session Settings': ['failure binlog_format=STATEMENT'],
-        'Connection Limits': ['warning wait_timeout'],
         **NO_TABLES,
     }
 
@@ -355,7 +353,6 @@ class PostgresqlTest(test_preflight.TestCase):
         create = f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
         settings = (
             'default_transaction_read_only = on',
-            "idle_session_timeout = '60s'",
             "default_transaction_isolation = 'serializable'",
         )
         altered = (f'ALTER DATABASE {name} SET {setting}' for setting in settings)
@@ -367,7 +364,6 @@ class PostgresqlTest(test_preflight.TestCase):
                 'Character Set': ['warning LATIN1'],
                 # The service sets the isolation level of its connections.
                 'Session Settings': ['ok '],
-                'Connection Limits': ['warning idle_session_timeout'],
                 **NO_TABLES,
             },
             connection=url,

@@ -33,7 +33,6 @@ SINGLE = 'group_replication_single_primary_mode'
 GROUP = {'group_replication_group_name': 'a', SINGLE: 'ON'}
 PG_LIMITS = {'server_encoding': 'UTF8', 'max_connections': '100'}
 RESERVED = {'superuser_reserved_connections': '3', 'reserved_connections': '2'}
-RECYCLE = {'connection_recycle_time': 3600}
 
 
 class Server:
@@ -162,25 +161,15 @@ class SettingsTest(base.BaseTestCase):
     def test_the_limits_of_mysql(self):
         """A process with one thread opens 3 connections."""
         one = 'threads of each: 1, connections of each process: 3). The server accepts 30: enough'
-        for most, idle, recycle, size, results, text in (
-            (30, 0, 3600, (), 'ok', f'{one} for 10 processes'),
-            (30, 3601, 3600, (2, 5), 'ok', ''),
-            (30, 3600, 3600, (), 'warning', 'wait_timeout'),
-            (30, 600, -1, (), 'warning', 'for -1 seconds'),  # the pool keeps connections forever
-            (2, 600, 3600, (), 'warning warning', 'wait_timeout'),
-            (
-                29,
-                28800,
-                3600,
-                (2, 5),
-                'warning',
-                '30 connections (machines: 2, processes of each: 5, ',
-            ),
-            (139, 28800, 3600, (2, 5, 8), 'warning', 'can open 140 connections'),
+        for most, size, results, text in (
+            (30, (), 'ok', f'{one} for 10 processes'),
+            (30, (2, 5), 'ok', ''),
+            (29, (2, 5), 'warning', '30 connections (machines: 2, processes of each: 5, '),
+            (139, (2, 5, 8), 'warning', 'can open 140 connections'),
         ):
-            config = configuration({'connection_recycle_time': recycle}, *size)
-            server = Server({'max_connections': str(most), 'wait_timeout': str(idle)})
-            self.assertVerdicts(results, text, settings.check_limits(config, server))
+            server = Server({'max_connections': str(most)})
+            steps = settings.check_limits(configuration({}, *size), server)
+            self.assertVerdicts(results, text, steps)
 
     def test_the_limits_of_postgresql(self):
         """The role and the database can have limits, too; old versions have fewer settings."""
@@ -191,9 +180,7 @@ class SettingsTest(base.BaseTestCase):
             ({}, (0, 20), 0),
             ({}, (200, -1), 100),
         ):
-            steps = settings.check_limits(
-                configuration(RECYCLE), Server({**PG_LIMITS, **values}, more)
-            )
+            steps = settings.check_limits(configuration({}), Server({**PG_LIMITS, **values}, more))
             self.assertVerdicts('ok' if most else 'warning', f'accepts {most}', steps)
 
     def test_the_connections_of_a_process(self):
