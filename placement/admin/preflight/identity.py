@@ -2,7 +2,6 @@
 
 from concurrent import futures
 import contextlib
-import os
 import secrets
 import ssl
 from typing import Any
@@ -51,21 +50,15 @@ def register_libraries(config: cfg.ConfigOpts) -> None:
 def check_options(config: cfg.ConfigOpts) -> Steps:
     """*Failure* if ``auth_type`` is not set or unknown, or if ``memcache_secret_key`` is missing.
 
-    *Failure* if the address of a memcached server is invalid, or if the user cannot read
-    ``cafile``, ``certfile``, or ``keyfile``. *Warning* if ``www_authenticate_uri`` is not set,
-    because a 401 response then does not name the Keystone that clients can use. *Warning* if
-    ``service_token_roles_required`` is false, because any token is then valid as a service token.
-    *Warning* if ``insecure`` is true, because another host can then replace Keystone and make any
-    token valid.
+    *Failure* if the address of a memcached server is invalid. *Warning* if ``www_authenticate_uri``
+    is not set, because a 401 response then does not name the Keystone that clients can use.
+    *Warning* if ``service_token_roles_required`` is false, because any token is then valid as a
+    service token. *Warning* if ``insecure`` is true, because another host can then replace Keystone
+    and make any token valid.
     """
     if config.api.auth_strategy == 'noauth2':
         raise Skipped('The service does not use Keystone (noauth2).')
     group = config[GROUP]
-    for name in ('cafile', 'certfile', 'keyfile'):
-        if group[name] and not os.access(group[name], os.R_OK):
-            yield failure(
-                f'The file {group[name]} ([{GROUP}] {name}) cannot be read.', 'Correct the path.'
-            )
     if not group.www_authenticate_uri:
         yield warning('www_authenticate_uri is not set.', 'Set it to the public URL of Keystone.')
     if not group.service_token_roles_required:
@@ -84,6 +77,7 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
 def check_endpoints(config: cfg.ConfigOpts) -> Steps:
     """*Failure* if ``www_authenticate_uri`` or ``auth_url`` does not respond.
 
+    *Failure* if ``cafile``, ``certfile``, or ``keyfile`` does not exist, for an ``https://`` URL.
     *Warning* if the response is not that of Keystone, or if one of these is an ``http://`` URL of
     another host.
     """
@@ -145,7 +139,7 @@ def check_credentials(config: cfg.ConfigOpts) -> Steps:
     """
     try:
         access = _access(config)
-    except auth_exceptions.ClientException as error:
+    except (auth_exceptions.ClientException, OSError) as error:
         yield failure(
             f'The service user does not get a token: {_reason(error, config)}',
             f'Correct the credentials in [{GROUP}], or create the user and its role.',
@@ -213,7 +207,8 @@ def _response(config: cfg.ConfigOpts, url: str, timeout: int = _TIMEOUT) -> tupl
     """Request a URL. Return the status code, None without a response, and its description."""
     try:
         response = _session(config, timeout).get(url, authenticated=False, raise_exc=False)
-    except auth_exceptions.ClientException as error:
+    # An OSError names a file for TLS that does not exist.
+    except (auth_exceptions.ClientException, OSError) as error:
         return None, f'no response: {_reason(error, config)}'
     return response.status_code, f'the status code {response.status_code}.'
 
