@@ -6,18 +6,16 @@ The functions for all checks: where options are set, and the secrets that they c
 from collections.abc import Collection, Iterable, Iterator, Sequence
 import contextlib
 import difflib
-from importlib import metadata, util
 import os
 import re
 from typing import Any
 
 from oslo_config import cfg
-from oslo_middleware import healthcheck
 from oslo_policy import policy as oslo_policy
 from oslo_upgradecheck import common_checks, upgradecheck
 
-from placement import messages, policies, policy, telemetry
-from placement.admin.preflight.model import Skipped, Steps, check, failure, ok, warning
+from placement import messages, policies, policy
+from placement.admin.preflight.model import Steps, check, failure, ok, warning
 from placement.conf import database_url, sources
 
 # The name of the source of environment variables.
@@ -178,52 +176,13 @@ def check_authentication(config: cfg.ConfigOpts) -> Steps:
         yield warning('Every client chooses its roles.', 'Set [api] auth_strategy to keystone.')
 
 
-@check('Debug Logging')
-def check_debug(config: cfg.ConfigOpts) -> Steps:
-    """*Warning* if the configuration sets ``debug`` to true.
-
-    The log is then slow, and its files are large.
-    """
-    if config.debug and not is_debug_on_command_line(config):
-        yield warning('The service logs at the level DEBUG.', 'Set [DEFAULT] debug to false.')
-
-
 @check('Health Checks')
 def check_health(config: cfg.ConfigOpts) -> Steps:
-    """*Failure* if ``[healthcheck] backends`` contains an unknown name.
-
-    Every health check then fails. *Warning* if it does not contain ``placement_database``.
-    """
-    backends = config.healthcheck.backends
-    installed = metadata.entry_points(group=healthcheck.Healthcheck.NAMESPACE).names
-    if missing := sorted({*backends} - installed):
-        yield failure(
-            f'Every health check fails: unknown names: {", ".join(missing)}.', 'Correct the names.'
-        )
-    elif 'placement_database' not in backends:
+    """*Warning* if ``[healthcheck] backends`` does not contain ``placement_database``."""
+    if 'placement_database' not in config.healthcheck.backends:
         yield warning(
             'Health checks omit the database.', 'Add placement_database to [healthcheck] backends.'
         )
-    return f'Backends: {", ".join(backends)}.'
-
-
-@check('Metrics')
-def check_metrics(config: cfg.ConfigOpts) -> Steps:
-    """*Failure* if the metrics are enabled and the extra ``metrics`` is not installed.
-
-    *Warning* if the directory ``PROMETHEUS_MULTIPROC_DIR`` does not exist or is not writable.
-    """
-    if not config.metrics.enabled:
-        raise Skipped('The metrics are not enabled.')
-    directory = os.environ.get(telemetry.DIRECTORY)
-    if util.find_spec('prometheus_client') is None:
-        raise ModuleNotFoundError(name='prometheus_client')
-    if directory and not os.access(f'{directory}/', os.W_OK):
-        yield warning(
-            f'{telemetry.DIRECTORY} is not writable: {directory}.', 'Create the directory.'
-        )
-    shared = directory or 'nothing; set the variable if the service has several processes'
-    return f'The library is installed. {telemetry.DIRECTORY} is {shared}.'
 
 
 @check('Policy Files')
@@ -262,15 +221,13 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
     """*Warning* for each rule that neither the service nor another rule uses.
 
     *Failure* for an invalid expression, a reference to a missing rule, or a rule that refers to
-    itself. *Warning* for each rule with a policy server whose certificate is not verified. The
-    details report the number of rules that equal their defaults.
+    itself. *Warning* for each rule with a policy server whose certificate is not verified.
     """
     # A later file overrides an earlier one.
     rules: dict[str, Any] = {}
     for path in policy.files(config):
         rules |= policy.read(path)
     defaults = {default.name: default.check_str for default in policies.list_rules()}
-    same = sum(rules.get(name) == text for name, text in defaults.items())
     yield from _problems(config, rules, defaults)
     unverified = not config.oslo_policy.remote_ssl_verify_server_crt
     for name, text in rules.items():
@@ -279,8 +236,7 @@ def check_rules(config: cfg.ConfigOpts) -> Steps:
                 f'The certificate of the policy server in the rule {name} is not verified.',
                 'Set [oslo_policy] remote_ssl_verify_server_crt to true.',
             )
-    note = f' {same} equal their defaults and can be removed.' if same else ''
-    return f'Changed rules: {len(rules) - same}.{note}'
+    return f'Rules in the files: {len(rules)}.'
 
 
 def _problems(config: cfg.ConfigOpts, rules: dict[str, Any], defaults: dict[str, str]) -> Steps:

@@ -165,7 +165,6 @@ class CasesTest(TestCase):
         values = {
             'cache': cache.address,
             'closed': str(free_port()),
-            'folder': str(self.folder),
             'root': self.server.url.removesuffix('/v3'),
         }
         text = CASES.read_text()
