@@ -22,8 +22,6 @@ TREES = 20_000
 CONSUMERS = 200
 # The number of aggregates, of traits, and of projects that the page shows.
 LINKS, PROJECTS = 1000, 100
-# The number of resource classes with a column of their own in the table of providers.
-MAIN = 3
 # A tree is nearly full above this fullness, as in `bands.js`.
 NEARLY_FULL = 0.9
 # The sums of inventories that the page shows.
@@ -60,7 +58,6 @@ def build(shown: Contents) -> Document:
     classes = _positions([*sorted(totals), *(class_id for _, class_id, _ in shown.cloud.usage)])
     return {
         'classes': [_text(shown.cloud.class_name(class_id)) for class_id in classes],
-        'main_classes': [classes[class_id] for class_id in _main_classes(shown.trees)],
         'class_totals': {
             name: [totals[class_id][name] for class_id in sorted(totals)]
             for name in ('inventories', *_SUMS)
@@ -73,12 +70,6 @@ def build(shown: Contents) -> Document:
             'project': _projects(shown.projects, totals, classes),
         },
     }
-
-
-def _main_classes(trees: Iterable[Tree]) -> list[int]:
-    """Return the ids of the `MAIN` resource classes that the most trees have."""
-    counts = Counter(class_id for tree in trees for class_id in tree.totals)
-    return sorted(heapq.nsmallest(MAIN, counts, key=lambda class_id: (-counts[class_id], class_id)))
 
 
 def _providers(shown: Contents, classes: Positions) -> Document:
@@ -111,14 +102,11 @@ def _providers(shown: Contents, classes: Positions) -> Document:
 
 
 def _sets(kind: str, sets: Iterable[frozenset[int]], names_of: Mapping[int, str]) -> Document:
-    """Return the names of all ids, and for each set the positions of its names, sorted by name."""
+    """Return the names of all ids, and for each set the positions of its names."""
     positions = _positions(id_ for ids in sets for id_ in ids)
-    names = [_text(names_of.get(id_) or f'unknown {id_}') for id_ in positions]
     return {
-        f'{kind}s': names,
-        f'{kind}_sets': [
-            sorted((positions[id_] for id_ in ids), key=names.__getitem__) for ids in sets
-        ],
+        f'{kind}s': [_text(names_of.get(id_) or f'unknown {id_}') for id_ in positions],
+        f'{kind}_sets': [[positions[id_] for id_ in ids] for ids in sets],
     }
 
 
@@ -127,25 +115,18 @@ def _trees(shown: Contents, classes: Positions) -> Document:
     first, drains = shown.trees[:TREES], shown.drains
     shown_at = _positions(one.id for tree in first for one in tree.providers)
     served = Counter(one.id for tree in shown.trees for one in tree.sharing)
-    sharing = {one.id: one for tree in first for one in tree.sharing}
-    positions = _positions(sharing)
-    sets, different_sets = _encoded(
-        tuple(positions[one.id] for one in tree.sharing) for tree in first
-    )
+    sharing = _positions(one.id for tree in first for one in tree.sharing)
     return {
-        'all_trees': len(shown.trees),
         'trees': {
             'size': [len(tree.providers) for tree in first],
             'consumers': [len(shown.consumers.get(tree.root.id, ())) for tree in first],
             'fullest': [classes.get(tree.fullest, -1) for tree in first],
-            'sharing': sets,
+            'sharing': [[sharing[one.id] for one in tree.sharing] for tree in first],
             'disabled': [int(tree.disabled) for tree in first],
             'drain': None if drains is None else [_drain(drains, tree) for tree in first],
         },
-        'sharing_sets': different_sets,
         'sharing_providers': {
             'name': [_text(shown.cloud.names[id_]) for id_ in sharing],
-            'uuid': [_text(one.uuid) for one in sharing.values()],
             # -1 if the page does not show the provider.
             'position': [shown_at.get(id_, -1) for id_ in sharing],
             'trees': [served[id_] for id_ in sharing],

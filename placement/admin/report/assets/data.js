@@ -1,5 +1,8 @@
 // The data of the page. The JSON document is columnar: see placement/admin/report/document.py.
 
+// The number of resource classes with a column of their own in the table of providers.
+const MAIN_CLASSES = 3;
+
 class Cloud {
   constructor(document_) {
     const { traits, aggregates, ...rest } = document_;
@@ -34,6 +37,13 @@ class Cloud {
     }
     this.first[this.treeCount] = provider;
     this.firstInventory[provider] = inventory;
+  }
+
+  // The resource classes that the most trees have.
+  mainClasses() {
+    const counts = this.hasClass.map((trees) => trees.reduce((sum, one) => sum + one, 0));
+    return [...counts.keys()].filter((class_) => counts[class_] > 0)
+      .sort((a, b) => counts[b] - counts[a] || a - b).slice(0, MAIN_CLASSES).sort((a, b) => a - b);
   }
 
   name(tree) {
@@ -89,10 +99,8 @@ class Cloud {
 
   // The positions of the trees with which a sharing provider shares its inventories.
   treesServedBy(sharingProvider) {
-    const sets = new Set();
-    this.sharing_sets.forEach((members, set) => members.includes(sharingProvider) && sets.add(set));
     const found = [];
-    this.trees.sharing.forEach((set, tree) => sets.has(set) && found.push(tree));
+    this.trees.sharing.forEach((all, tree) => all.includes(sharingProvider) && found.push(tree));
     return found;
   }
 

@@ -109,8 +109,8 @@ class Details {
         ` generation ${number(cloud.providers.generation[provider])}`),
       inventories.length ? this.#inventories(name, inventories, cloud.disabled(cloud.treeOf[provider]))
         : element("p", { class: "faint" }, "No inventory"),
-      this.#links("Traits", cloud.traits(provider), "trait"),
-      this.#links("Aggregates", cloud.aggregates(provider), "aggregate"));
+      this.#links("Traits", cloud.traits(provider).sort(), "trait"),
+      this.#links("Aggregates", cloud.aggregates(provider).sort(), "aggregate"));
   }
 
   #inventories(name, inventories, disabled) {
@@ -144,7 +144,7 @@ class Details {
   #sharing(tree) {
     const { cloud } = this;
     const sections = [];
-    const serving = cloud.sharing_sets[cloud.trees.sharing[tree]];
+    const serving = cloud.trees.sharing[tree];
     if (serving.length) {
       sections.push(element("section", { class: "sharing" },
         element("h3", {}, "Uses these sharing providers"),

@@ -76,7 +76,7 @@ class ProviderTable {
         key: (tree) => cloud.fullness(tree) ?? -1,
         cell: (tree) => this.#useCell(tree, cloud.trees.fullest[tree], true),
       },
-      ...cloud.main_classes.map((class_) => ({
+      ...cloud.mainClasses().map((class_) => ({
         title: cloud.classes[class_], numeric: true, class: "optional",
         key: (tree) => cloud.fullness(tree, class_) ?? -1,
         cell: (tree) => this.#useCell(tree, class_, false),
