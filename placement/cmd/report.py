@@ -43,7 +43,7 @@ def _report(config: cfg.ConfigOpts) -> int:
         atomic_file.check(options.file)
     with engine.snapshot() as conn:
         shown = contents.read(conn, config, known, queries, options.drain, output.progress)
-    rendered = page.render(shown, output.progress)
+    rendered = page.render(shown)
     with atomic_file.destination(options.file) as file:
         file.write(rendered)
     return 0

@@ -16,7 +16,7 @@ import orjson
 
 from placement.admin import audit
 from placement.admin.audit.model import CODES
-from placement.admin.console import Progress, count, printable
+from placement.admin.console import count, printable
 from placement.admin.report import document
 from placement.admin.report.contents import Contents, Tree
 from placement.admin.report.document import TREES
@@ -28,25 +28,19 @@ SCRIPTS = ('data', 'elements', 'bands', 'map', 'table', 'parts', 'details', 'mai
 _NEARLY_FULL, _OVER = 5, 6
 
 
-def render(shown: Contents, progress: Progress) -> bytes:
+def render(shown: Contents) -> bytes:
     """Return the page in UTF-8."""
-    with progress('Rendering', 3) as advance:
-        data = document.build(shown)
-        advance(1)
-        consumers = document.consumers(shown)
-        advance(1)
-        text = _template().render(
-            style=_asset('style.css'),
-            script=_program(),
-            documents={'data': data, 'consumers': consumers},
-            shown=shown,
-            time=shown.time.strftime('%Y-%m-%d %H:%M:%S UTC'),
-            verdict=verdict(shown),
-            limit=TREES,
-            findings=[(finding, *_table(finding)) for finding in shown.findings],
-            codes=CODES,
-        )
-        advance(1)
+    text = _template().render(
+        style=_asset('style.css'),
+        script=_program(),
+        documents={'data': document.build(shown), 'consumers': document.consumers(shown)},
+        shown=shown,
+        time=shown.time.strftime('%Y-%m-%d %H:%M:%S UTC'),
+        verdict=verdict(shown),
+        limit=TREES,
+        findings=[(finding, *_table(finding)) for finding in shown.findings],
+        codes=CODES,
+    )
     return text.encode()
 
 
