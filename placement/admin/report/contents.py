@@ -32,7 +32,6 @@ from placement.admin.drain.report import Drain
 from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import Headroom
 from placement.candidates.model import Provider, Query
-from placement.candidates.sharing import SharingProviders
 from placement.capacity import capacity_of
 from placement.conf import database_url
 from placement.db import sql
@@ -40,13 +39,12 @@ from placement.db.sqlalchemy import migration, models
 
 _ALLOCATIONS, _CONSUMERS = models.allocations, models.consumers
 _TYPES = models.consumer_types
-_UNKNOWN_TYPE = 'unknown'
 _CPUS = (os_resource_classes.VCPU, os_resource_classes.PCPU)
 _COLUMNS_OF_CONSUMER = (
     _ALLOCATIONS.c.resource_provider_id,
     _ALLOCATIONS.c.consumer_id,
     _CONSUMERS.c.project_id,
-    _CONSUMERS.c.consumer_type_id,
+    _TYPES.c.name,
 )
 # An allocation can refer to a consumer that is missing.
 _CONSUMERS_OF_PROVIDERS = (
@@ -57,9 +55,9 @@ _CONSUMERS_OF_PROVIDERS = (
     .join_from(
         _ALLOCATIONS, _CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id, isouter=True
     )
+    .outerjoin(_TYPES, _TYPES.c.id == _CONSUMERS.c.consumer_type_id)
     .group_by(*_COLUMNS_OF_CONSUMER)
 )
-_NUMBER_OF_CONSUMERS = sa.select(sa.func.count()).select_from(_CONSUMERS)
 
 
 # A resource class id, and amounts in units of the class by name (see `amounts`).
@@ -153,7 +151,6 @@ class Contents:
     :ivar cloud: with the names before the UUIDs of aggregates and projects
     :ivar trees: all trees, the fullest first; trees with the same fullness are sorted by name
     :ivar consumers: root id -> the consumers with allocations in the tree
-    :ivar number_of_consumers: the number of all consumers
     :ivar projects: the projects with allocations, and what their consumers use
     :ivar headroom: the results of the queries
     :ivar drains: UUID of a root -> whether its tree can be drained, for all trees with allocations;
@@ -167,7 +164,6 @@ class Contents:
     cloud: Cloud
     trees: Sequence[Tree]
     consumers: Mapping[int, Sequence[Consumer]]
-    number_of_consumers: int
     projects: Sequence[Part]
     findings: Sequence[audit.Finding]
     headroom: Sequence[Headroom]
@@ -203,7 +199,6 @@ def read(
         aggregates={id_: known.in_text(uuid) for id_, uuid in found.aggregates.items()},
         projects={id_: known.in_text(uuid) for id_, uuid in found.projects.items()},
     )
-    types = dict(map(tuple, conn.execute(sa.select(_TYPES.c.id, _TYPES.c.name))))
     rows = conn.execute(_CONSUMERS_OF_PROVIDERS).all()
     with_ids = reading.with_ids(conn, found, queries.values())
     return Contents(
@@ -213,8 +208,7 @@ def read(
         version=version.version_string(),
         cloud=found,
         trees=trees(found),
-        consumers=_consumers(rows, found, types, known),
-        number_of_consumers=conn.scalar(_NUMBER_OF_CONSUMERS) or 0,
+        consumers=_consumers(rows, found, known),
         projects=_projects(rows, found),
         findings=[known.in_values(finding) for finding in findings],
         headroom=result.of_queries(found, queries, with_ids, progress=progress),
@@ -224,15 +218,13 @@ def read(
     )
 
 
-def _consumers(
-    rows: Iterable[Any], read: Cloud, types: Mapping[int, str], known: Names
-) -> dict[int, list[Consumer]]:
+def _consumers(rows: Iterable[Any], read: Cloud, known: Names) -> dict[int, list[Consumer]]:
     """Return the consumers of each tree, by the id of the root provider."""
     roots = {one.id: root_id(one, read.names) for one in read.providers}
     # Many consumers have the same amounts.
     amounts_of = functools.cache(lambda text: dict(orjson.loads(text)))
     of_trees: dict[int, dict[str, Consumer]] = defaultdict(dict)
-    for provider_id, uuid, project_id, type_id, text in rows:
+    for provider_id, uuid, project_id, type_, text in rows:
         root = roots.get(provider_id)
         if root is None:
             continue
@@ -240,8 +232,8 @@ def _consumers(
         of_tree = of_trees[root]
         if (other := of_tree.get(uuid)) is not None:
             amounts = dict(Counter(other.amounts) + Counter(amounts))
-        type_ = types.get(type_id, _UNKNOWN_TYPE)
-        of_tree[uuid] = Consumer(known.in_text(uuid), type_, _project(read, project_id), amounts)
+        project = _project(read, project_id)
+        of_tree[uuid] = Consumer(known.in_text(uuid), type_ or 'unknown', project, amounts)
     return {root: list(of_tree.values()) for root, of_tree in of_trees.items()}
 
 
@@ -273,10 +265,9 @@ def trees(read: Cloud) -> list[Tree]:
         members[root_id(provider, by_id)].append(provider)
     sharing_trait, disabled_trait = read.sharing_trait, read.disabled_trait
     cpus = {id_ for id_, name in read.classes.items() if name in _CPUS}
-    sharing = SharingProviders(sharing_trait)
-    # A search ignores the sharing providers of trees without a valid root.
-    valid = [one.id for one in read.providers if one.id == one.root_id and one.parent_id is None]
-    sharing.add_all([provider for id_ in valid for provider in members[id_]])
+    # A search ignores trees without a valid root.
+    anchors = cloud.anchors(read.providers, sharing_trait)
+    sharing = {anchor.root.id: anchor.sharing_providers for anchor in anchors}
     found = []
     for id_, of_root in members.items():
         root = by_id[id_]
@@ -288,7 +279,7 @@ def trees(read: Cloud) -> list[Tree]:
         totals = summed(item for one in ordered for item in amounts(one, disabled))
         fullest, fullness = _fullest(totals, read)
         is_pool = sharing_trait in root.traits and cpus.isdisjoint(totals)
-        available = sharing.of_tree(id_, ordered)
+        available = sharing.get(id_, ())
         found.append(
             Tree(root, ordered, parents, totals, fullest, fullness, disabled, is_pool, available)
         )
