@@ -13,7 +13,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, console, named_trees
+from placement.admin import console, named_trees
 from placement.admin.assume import Assumed
 from placement.admin.console import CannotProceedError
 from placement.admin.drain import reading, render, report
@@ -67,7 +67,7 @@ def _drain(config: cfg.ConfigOpts) -> int:
         drains = report.in_order(_planned(assumed, options))
     if options.moves is not None:
         for result in drains:
-            with atomic_file.replacing(options.moves) as target:
+            with output.replacing(options.moves) as target:
                 target.writelines(result.lines())
     assume.print_results(
         options.format,

@@ -15,7 +15,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, console, query_text
+from placement.admin import console, query_text
 from placement.admin.console import CannotProceedError
 from placement.admin.headroom import reading, result
 from placement.admin.headroom.result import AGGREGATE, TREE
@@ -125,7 +125,7 @@ def _check_claims(options: argparse.Namespace, queries: int) -> None:
 
 
 def _write_claims(options: argparse.Namespace, lines: Iterable[bytes], number: int) -> None:
-    with atomic_file.replacing(options.claims) as target:
+    with output.replacing(options.claims) as target:
         target.writelines(itertools.islice(lines, options.max_claims))
     if number > options.max_claims:
         output.notify(

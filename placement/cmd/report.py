@@ -8,7 +8,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, console
+from placement.admin import console
 from placement.admin.headroom import reading
 from placement.cmd import output, program
 from placement.db import engine
@@ -39,11 +39,11 @@ def _report(config: cfg.ConfigOpts) -> int:
     options = config.category
     known = console.read_names(options.names)
     queries = reading.parse_named(options.headroom)
-    if options.file != atomic_file.STANDARD:
-        atomic_file.check(options.file)
+    if options.file != output.STANDARD:
+        output.check(options.file)
     with engine.snapshot() as conn:
         shown = contents.read(conn, config, known, queries, options.drain, output.progress)
     rendered = page.render(shown)
-    with atomic_file.destination(options.file) as file:
+    with output.destination(options.file) as file:
         file.write(rendered)
     return 0

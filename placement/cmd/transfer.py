@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, console
+from placement.admin import console
 from placement.admin.console import CannotProceedError
 from placement.admin.transfer.export import Pseudonyms, export
 from placement.admin.transfer.load import load
@@ -47,7 +47,7 @@ def add_commands(commands: Any) -> None:
     """Add the commands to the result of `ArgumentParser.add_subparsers`."""
     parser = program.add_database_command(commands, 'export', _export, _EXPORT)
     parser.epilog = 'Exit status: 0 the file is complete; 2 there is no file.'
-    file = {'nargs': '?', 'default': atomic_file.STANDARD}
+    file = {'nargs': '?', 'default': output.STANDARD}
     program.add_options(parser, _EXPORT_OPTIONS, file=file)
     parser = program.add_database_command(commands, 'import', _import, _IMPORT)
     parser.epilog = 'Exit status: 0 everything is imported; 2 nothing is imported.'
@@ -63,10 +63,10 @@ def _export(config: cfg.ConfigOpts) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:
             # Delete the temporary file also if the process receives such a signal.
             signal.signal(number, signal.default_int_handler)
-    with atomic_file.destination(options.file) as file:
+    with output.destination(options.file) as file:
         counts = export(file, output.progress, pseudonyms)
     output.notify(_verdict(counts, 'exported'))
-    if options.file != atomic_file.STANDARD:
+    if options.file != output.STANDARD:
         output.notify(f'Next: placement-manage import {shlex.quote(options.file)}')
     return 0
 
@@ -114,7 +114,7 @@ def _source(name: str) -> contextlib.AbstractContextManager[BinaryIO]:
 
     :raises OSError: the file cannot be opened
     """
-    if name == atomic_file.STANDARD:
+    if name == output.STANDARD:
         return contextlib.nullcontext(sys.stdin.buffer)
-    is_compressed = name.endswith(atomic_file.COMPRESSED)
+    is_compressed = name.endswith(output.COMPRESSED)
     return cast(BinaryIO, gzip.open(name) if is_compressed else Path(name).open('rb'))
