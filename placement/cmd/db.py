@@ -37,7 +37,7 @@ migration failed; 127 the number of rows is invalid.
 def add_commands(commands: Any) -> None:
     """Add the commands to the result of `ArgumentParser.add_subparsers`."""
     text = 'Migrate the schema and the data of the database.'
-    actions = program.subcommands(program.add_command(commands, 'placement-manage db', text), False)
+    actions = program.subcommands(program.add_command(commands, 'placement-manage db', text))
     add = functools.partial(program.add_database_command, actions, creates_database=True)
     add('db sync', _sync, 'Upgrade the schema to the newest revision.')
     add('db version', _version, 'Print the revision of the schema.')

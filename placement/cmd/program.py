@@ -39,22 +39,13 @@ _ENVIRONMENT = (
 )
 
 # These loggers report failures that a command reports in its error message, too.
-_REPETITIVE_LOGGERS = (
-    'placement.db.engine=ERROR',
-    'placement.db.failures=CRITICAL',
-    'oslo_db.sqlalchemy.engines=ERROR',
-    'oslo_db.sqlalchemy.exc_filters=CRITICAL',
-)
+_REPETITIVE = ('placement.db.engine=ERROR', 'placement.db.failures=CRITICAL', 'oslo_db=CRITICAL')
 
 
-def subcommands(parser: argparse.ArgumentParser, required: bool) -> Any:
-    """Return the object that adds subcommands to a command.
-
-    :param required: whether the command line is not valid without a subcommand; otherwise, the
-        command prints its help without a subcommand
-    """
+def subcommands(parser: argparse.ArgumentParser) -> Any:
+    """Return the object that adds subcommands to a command, which prints its help without one."""
     parser.set_defaults(action=functools.partial(_show_help, parser))
-    return parser.add_subparsers(title='subcommands', metavar='SUBCOMMAND', required=required)
+    return parser.add_subparsers(title='subcommands', metavar='SUBCOMMAND')
 
 
 def add_command(commands: Any, name: str, text: str | None) -> argparse.ArgumentParser:
@@ -226,6 +217,6 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     # Log to standard error, so that standard output contains only the result of the command.
     config.set_default('use_stderr', True)
     if not config.debug:
-        levels = [*logging.get_default_log_levels(), *_REPETITIVE_LOGGERS]
+        levels = [*logging.get_default_log_levels(), *_REPETITIVE]
         config.set_default('default_log_levels', levels)
     messages.set_up_log(config)
