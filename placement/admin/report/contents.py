@@ -298,9 +298,9 @@ def _parents_first(
     children: dict[int | None, list[Provider]] = defaultdict(list)
     for provider in sorted(members, key=lambda one: names[one.id], reverse=True):
         children[provider.parent_id].append(provider)
-    waiting = [root] if root.id in left else []
-    while left:
-        provider = waiting.pop() if waiting else next(iter(left.values()))
+    waiting = [*reversed(members), root]
+    while waiting:
+        provider = waiting.pop()
         if left.pop(provider.id, None) is not None:
             yield provider
             waiting += children[provider.id]
