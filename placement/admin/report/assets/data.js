@@ -1,4 +1,4 @@
-// The data of the page. The JSON document is columnar: see placement/admin/report/document.py.
+// The data of the page. The JSON document is columnar: see placement/admin/report/page.py.
 
 // The number of resource classes with a column of their own in the table of providers.
 const MAIN_CLASSES = 3;

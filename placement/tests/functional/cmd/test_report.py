@@ -113,11 +113,10 @@ class ContentTest(TestCase):
         self.assertEqual(['p1', 'p2'], sorted(project['name']))
 
     def test_limits(self):
-        self.limit('document.TREES', 1)
         self.limit('page.TREES', 1)
-        self.limit('document.LINKS', 1)
-        self.limit('document.PROJECTS', 1)
-        self.limit('document.CONSUMERS', 1)
+        self.limit('page.LINKS', 1)
+        self.limit('page.PROJECTS', 1)
+        self.limit('page.CONSUMERS', 1)
         text = ' '.join(self.report().split())
         self.assertIn('The map and the table show the fullest 1 of 5 trees.', text)
         found = self.data()
