@@ -167,8 +167,12 @@ def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
     """
     group = config[GROUP]
     catalog = _access(config).service_catalog
-    url = catalog.url_for('identity', group.interface, region_name=group.region_name)
-    yield _endpoint(config, 'identity', url)
+    try:
+        url = catalog.url_for('identity', group.interface, region_name=group.region_name)
+    except auth_exceptions.CatalogException as error:
+        yield failure(f'{error}.', f'Correct [{GROUP}] region_name or interface.')
+    else:
+        yield _endpoint(config, 'identity', url)
 
 
 @check('Service Catalog', needs=_CREDENTIALS)
