@@ -258,12 +258,24 @@ class ExamplesTest(TestCase):
             (other, {'name': 'a-copy-1'}, 'copies:1*a', "The name 'a-copy-1' is taken."),
             (other, {'name': 'x', 'uuid': copied}, 'copies:1*a', f"uuid '{copied}' is taken."),
             (self.a, {'uuid': 'none'}, 'copies:1*a', 'badly formed hexadecimal UUID string.'),
+            (
+                self.child,
+                {'root_provider_id': 77777},
+                f'set:VGPU.total=9?uuid={self.child}',
+                'No resource provider matches the filter.',
+            ),
             ('none', {'root_provider_id': None}, 'without:a', no_root),
             ('none', cycle, 'without:a', no_root),
         ):
             with db_api.get_placement_engine().begin() as conn:
                 conn.execute(sa.update(table).where(table.c.uuid == provider).values(**values))
             self.assertRefused(reason, 'headroom', 'resources=VCPU:1', '--assume', change)
+
+    def test_copies_can_have_the_names_of_removed_providers(self):
+        self.make_provider('c', {'VCPU': 1})
+        self.make_provider('c-copy-1', {'VCPU': 2})
+        changes = ('without:c-copy-1', 'copies:1*a', 'copies:1*c')
+        self.assertEqual(8 + 16 + 1 + 8 + 1, self.fits(*changes))
 
     def test_a_uuid_has_precedence_over_a_name(self):
         self.make_provider(self.a, {'VCPU': 2})

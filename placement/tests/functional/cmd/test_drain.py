@@ -417,6 +417,10 @@ class CommandTest(TestCase):
             (('none',), "No resource provider has the name or the UUID 'none'."),
             (('large', '--assume', 'without:large'), "the name or the UUID 'large'."),
             (('--consumer', 'none'), 'The consumer none does not exist or has no allocations.'),
+            (
+                ('--consumer', UUIDS['one'], '--assume', 'without:small'),
+                f'The consumer {UUIDS["one"]} does not exist or has no allocations.',
+            ),
         ):
             with self.subTest(arguments):
                 self.assertRefused(sentence, 'drain', *arguments)
