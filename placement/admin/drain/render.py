@@ -150,8 +150,9 @@ def _verdict(result: Drain, of_consumers: bool) -> str:
 
 
 def _lacking(result: Drain) -> str:
-    missing = amounts(result.missing)
-    return f'room for {result.unplaced_count:,} of {_consumers(result)} ({missing})'
+    # Nothing is short for allocations from a provider that does not exist.
+    missing = f' ({amounts(result.missing)})' if result.missing else ''
+    return f'room for {result.unplaced_count:,} of {_consumers(result)}{missing}'
 
 
 def _consumers(result: Drain) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import ddt
 import fixtures
+import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
@@ -400,6 +401,13 @@ class CommandTest(TestCase):
             self.drain('a', *assumed, '--moves', str(self.moves))
             (line,) = self.lines()
             self.assertEqual(generation, line['body']['consumer_generation'])
+
+    def test_allocations_from_a_provider_that_does_not_exist(self):
+        providers = models.resource_providers
+        with db_api.get_placement_engine().begin() as conn:
+            conn.execute(sa.delete(providers).where(providers.c.name == 'small'))
+        done = self.manage(1, 'drain', '--consumer', UUIDS['one'])
+        self.assertIn('Not all consumers can move: no room for 1 of 1 server. ', done.stdout)
 
     def test_refusals(self):
         """What is not valid is refused with one sentence."""
