@@ -64,7 +64,7 @@ def check_options(config: cfg.ConfigOpts) -> Steps:
     if not group.service_token_roles_required:
         yield warning('service_token_roles_required is false.', 'Set it to true.')
     if group.insecure:
-        yield warning('insecure is true: any host can pose as Keystone.', 'Set cafile instead.')
+        yield warning('insecure is true: another host can replace Keystone.', 'Set cafile instead.')
     # Without valid options, the service does not start, or it rejects every token.
     authtoken.validate(config)
     loading.get_plugin_loader(config[group.auth_section or GROUP].auth_type)

@@ -45,13 +45,6 @@ _POSTGRESQL_LIMITS = sa.text(
     ' SELECT datconnlimit FROM pg_database WHERE datname = current_database()'
 )
 
-# For each privilege, a statement about a table that needs it and affects no row.
-_ATTEMPTS = {
-    'SELECT': 'SELECT * FROM {0} WHERE false',
-    'INSERT': 'INSERT INTO {0} SELECT * FROM {0} WHERE false',
-    'UPDATE': 'UPDATE {0} SET updated_at = NULL WHERE false',
-    'DELETE': 'DELETE FROM {0} WHERE false',
-}
 _GRANT = 'Grant these privileges, or run `placement-manage db sync` as a user that has them.'
 
 _ROOT_PROVIDERS, _CONSUMERS = 'Missing Root Provider IDs', 'Incomplete Consumers'
@@ -252,10 +245,12 @@ def check_privileges(_config: cfg.ConfigOpts, conn: sa.Connection) -> Steps:
 
 def _missing_privileges(conn: sa.Connection, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the names of the tables or sequences for each privilege that is missing."""
+    stored = sa.MetaData()
+    stored.reflect(conn, only=names, resolve_fks=False)
     missing: dict[str, list[str]] = {}
     for name in names:
-        for privilege, statement in _ATTEMPTS.items():
-            if _is_denied(conn, statement.format(name)):
+        for privilege, statement in _attempts(stored.tables[name]).items():
+            if _is_denied(conn, statement):
                 missing.setdefault(privilege, []).append(name)
     if conn.dialect.name == 'postgresql':
         # They generate the ids of new rows.
@@ -266,10 +261,22 @@ def _missing_privileges(conn: sa.Connection, names: Sequence[str]) -> dict[str, 
     return missing
 
 
-def _is_denied(conn: sa.Connection, statement: str) -> bool:
+def _attempts(table: sa.Table) -> dict[str, sa.Executable]:
+    """Return a statement for each privilege that needs it on all columns and affects no row."""
+    no_row = sa.select(table).where(sa.false())
+    names = table.c.keys()
+    return {
+        'SELECT': no_row,
+        'INSERT': sa.insert(table).from_select(names, no_row, include_defaults=False),
+        'UPDATE': sa.update(table).values(dict.fromkeys(names, sa.null())).where(sa.false()),
+        'DELETE': sa.delete(table).where(sa.false()),
+    }
+
+
+def _is_denied(conn: sa.Connection, statement: sa.Executable) -> bool:
     """Execute a statement, roll it back, and return whether the server denies it."""
     try:
-        conn.exec_driver_sql(statement)
+        conn.execute(statement)
     except Exception as error:
         if not failures.is_access_denied(error):
             raise
