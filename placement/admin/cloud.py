@@ -169,9 +169,12 @@ def read(conn: sa.Connection, progress: Progress = silent, with_usage: bool = Tr
     )
 
 
-def look_up(conn: sa.Connection, query: Query[str], found: Cloud) -> request.Ids:
-    """Return the ids of all names of a query, also of those that `assume` added."""
-    stored, known = names.look_up(conn, query), found.ids
+def look_up(conn: sa.Connection, query: Query[str], known: request.Ids) -> request.Ids:
+    """Return the ids of all names of a query, also of those that `assume` added.
+
+    :param known: the ids of all names of the cloud (`Cloud.ids`)
+    """
+    stored = names.look_up(conn, query)
     return replace(
         stored,
         aggregates={**stored.aggregates, **known.aggregates},

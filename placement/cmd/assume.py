@@ -156,7 +156,7 @@ def valid(schema: Any, value: Any) -> Any:
 _CONVERTERS: Mapping[str, Callable[[str], Any]] = {
     'count': int,
     'new': _new,
-    'present': '+'.__eq__,
+    'present': lambda sign: sign == '+',
     'uuid': functools.partial(valid, AGGREGATE),
     'filters': _filters,
 }

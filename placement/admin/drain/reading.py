@@ -66,7 +66,7 @@ def conditions(conn: sa.Connection, found: Cloud, text: str = '') -> model.Query
         query = request.parse([('resources', 'VCPU:1'), *pairs], microversion.MAX_VERSION)
         (group,) = query.groups
         query = dataclasses.replace(query, groups=(dataclasses.replace(group, amounts=()),))
-        return request.with_ids(query, cloud.look_up(conn, query, found))
+        return request.with_ids(query, cloud.look_up(conn, query, found.ids))
 
 
 def consumers_of_trees(conn: sa.Connection, found: Cloud, roots: Collection[int]) -> list[Consumer]:

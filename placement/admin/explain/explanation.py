@@ -83,7 +83,7 @@ def explain(
     """
     with query_text.refusing():
         named = query_text.parse(text, version)
-        ids = cloud.look_up(conn, named, found)
+        ids = cloud.look_up(conn, named, found.ids)
         query = request.with_ids(named, ids)
     every = conditions.conditions_of(query_text.pairs(text), named, ids)
     providers = [conditions.with_presence(one, query.classes) for one in found.providers]

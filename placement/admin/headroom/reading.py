@@ -51,8 +51,8 @@ def with_ids(
 
     :raises CannotProceedError: a class or trait of a query does not exist
     """
-    result = []
+    result, known = [], found.ids
     for number, query in enumerate(queries, 1):
         with _refusing(number, len(queries)):
-            result.append(request.with_ids(query, cloud.look_up(conn, query, found)))
+            result.append(request.with_ids(query, cloud.look_up(conn, query, known)))
     return result
